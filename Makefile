@@ -1,0 +1,77 @@
+# Everything runs from the project's own `.venv`; nothing needs root, uv, Docker or Node beforehand.
+# A bare machine needs Python 3.11 or newer and make.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+PY := .venv/bin/python
+UV := .venv/bin/uv
+SYNCED := .venv/.synced
+IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+# An activated environment elsewhere must not draw uv away from ours, and uv must not fetch a Python.
+unexport VIRTUAL_ENV
+unexport PYTHONPATH
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: help setup test check bench bench-peers soak trace demo schemas clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(SYNCED)  ## create .venv with every dependency at its locked version
+
+$(UV):
+	@for candidate in "$(PYTHON)" python3.13 python3.12 python3.11; do \
+	  if "$$candidate" -c '$(IS_NEW_ENOUGH)' >/dev/null 2>&1; then chosen="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$${chosen:-}" ]; then \
+	  echo "No usable Python found: 3.11 or newer with its venv module is needed." >&2; \
+	  echo "Install one (Debian, Ubuntu: python3 and python3-venv) or name it: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; \
+	  exit 1; \
+	fi; \
+	echo "creating .venv with $$("$$chosen" --version)"; \
+	"$$chosen" -m venv .venv; \
+	$(PY) -m pip install --quiet --disable-pip-version-check uv
+
+# --inexact keeps uv itself, which the lock file does not name.
+$(SYNCED): pyproject.toml uv.lock | $(UV)
+	@echo "installing locked dependencies into .venv"
+	@$(UV) sync --quiet --locked --all-extras --inexact --python $(PY)
+	@touch $@
+
+test: $(SYNCED)  ## run all tests
+	@$(PY) -m pytest </dev/null
+
+check: $(SYNCED)  ## lint, format, types, layers, generated schemas
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@$(PY) -m observatory.api.schemas --check
+
+bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
+	@$(PY) -m bench
+
+bench-peers: $(SYNCED)  ## measure side by side with peers (issue 9)
+	@echo "bench-peers: not yet; the comparison with peers is built by issue 9."
+
+soak: $(SYNCED)  ## the long fault runs: 100 kill -9 cycles under load
+	@$(PY) -m bench.kill --cycles 100
+
+trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open
+	@$(PY) tools/trace.py
+
+demo: $(SYNCED)  ## run the product with a live simulated mesh
+	@.venv/bin/observatory demo
+
+schemas: $(SYNCED)  ## write schemas/ anew from the wire types
+	@$(PY) -m observatory.api.schemas --write
+
+clean:  ## remove the environment and every cache
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
+	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""Shapes and small rules shared by the reading doors: pages, cursors, refusals."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response
+from litestar.enums import MediaType
+from litestar.params import Parameter
+
+from observatory.protocol.answers import Refused
+
+MAX_LIMIT = 1_000
+Limit = Annotated[int, Parameter(ge=1, le=MAX_LIMIT, description="How many items at most (1–1,000).")]
+Cursor = Annotated[str | None, Parameter(description="`next_cursor` of the page before.")]
+
+
+class Refusal(Exception):
+    """A request that may not pass; `app.py` turns it into an answer."""
+
+    def __init__(self, code: int, reason: str, detail: str) -> None:
+        super().__init__(reason)
+        self.code, self.answer = code, Refused(reason=reason, detail=detail)
+
+
+def json(value: Any, code: int = 200) -> Response[bytes]:
+    """Encoded by msgspec so that stored bytes pass through untouched."""
+    return Response(msgspec.json.encode(value), status_code=code, media_type=MediaType.JSON)
+
+
+def make_cursor(sequence_number: int) -> str:
+    return base64.urlsafe_b64encode(f"s{sequence_number}".encode()).decode().rstrip("=")
+
+
+def read_cursor(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+        if plain[:1] != "s":
+            raise ValueError
+        return int(plain[1:])
+    except (ValueError, binascii.Error) as error:
+        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it") from error
+
+
+def page(items: list[Any], limit: int, last: int | None) -> dict[str, Any]:
+    """`next_cursor` is null only when there is nothing more: the caller asked for one item too many."""
+    more = len(items) > limit
+    return {"items": items[:limit], "next_cursor": make_cursor(last) if more and last is not None else None}

@@ -1,0 +1,241 @@
+"""The whole HTTP face: raw routes first, then Litestar, behind one Host check.
+
+Every failure is mapped to an answer here and nowhere else; each has `status`, `reason` and a sentence in
+`detail`, and none quotes a payload or a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response, get
+from litestar.datastructures import Cookie
+from litestar.di import Provide
+from litestar.enums import MediaType
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi import OpenAPIConfig
+from litestar.response import Redirect
+
+from observatory.api import openapi
+from observatory.api.answers import Refusal, json
+from observatory.api.auth import COOKIE
+from observatory.api.forensics import forensics
+from observatory.api.gate import principal_of
+from observatory.api.god_mode import god_mode
+from observatory.api.house import House
+from observatory.api.ingest import Ingest
+from observatory.api.live import Live
+from observatory.api.metrics import exposition
+from observatory.api.registry import registry
+from observatory.api.sessions import sessions
+from observatory.api.sockets import Socket
+from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
+from observatory.gateway import access
+from observatory.protocol.answers import Refused
+from observatory.protocol.credentials import digest, new_token
+
+log = logging.getLogger("observatory.api")
+PAGES = Path(__file__).parent / "pages"
+SECURITY = {
+    "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+Event = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+
+
+@get("/healthz", summary="The process is up", operation_id="healthz", tags=["Health"])
+async def healthz() -> Response[bytes]:
+    return json({"status": "ok"})
+
+
+@get("/readyz", summary="The gateway can store what it is sent", operation_id="readyz", tags=["Health"])
+async def readyz(house: House) -> Response[bytes]:
+    try:
+        await house.store.ping()
+    except ObservatoryError as error:
+        return json({"status": "not_ready", "detail": str(error)}, 503)
+    if house.committer.struggling:
+        return json({"status": "not_ready", "detail": "the last commit could not be made durable"}, 503)
+    return json({"status": "ready", "database": house.store.dialect, "waiting": house.committer.waiting[0]})
+
+
+@get("/metrics", summary="Prometheus metrics", operation_id="metrics", tags=["Health"], media_type=MediaType.TEXT)
+async def metrics(house: House) -> Response[str]:
+    return Response(exposition(house), media_type="text/plain; version=0.0.4")
+
+
+@get("/", include_in_schema=False)
+async def index() -> Response[bytes]:
+    return _page("index.html")
+
+
+@get("/docs", include_in_schema=False)
+async def docs() -> Response[bytes]:
+    return _page("docs.html")
+
+
+@get("/pages/{name:str}", include_in_schema=False)
+async def script(name: str) -> Response[bytes]:
+    return _page(name)
+
+
+@get("/schemas/{name:str}", include_in_schema=False)
+async def schema(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
+    documents = request.app.state.schemas
+    if name not in documents:
+        raise Refusal(404, "not_found", f"schemas are: {', '.join(sorted(documents))}")
+    return json(documents[name])
+
+
+@get("/login", include_in_schema=False)
+async def login(house: House, token: str = "") -> Response[Any]:
+    """One click: the link's token becomes the browser's cookie, and is worth nothing afterwards."""
+    found = await house.auth.by_link(token)
+    if found is None:
+        raise Refusal(401, "unauthorized", "this login link was used or is too old; run `observatory login` for a new one")
+    principal, link_id = found
+    now_ns, secret = house.clock(), new_token()
+    hours = house.settings.cookie_hours
+    row = {"token_hash": digest(secret), "kind": "cookie", "expires_ns": now_ns + hours * 3600 * 1_000_000_000}
+    await house.act(access.sign_in(principal, link_id, row, now_ns))
+    secure = house.settings.secure_cookies
+    cookie = Cookie(
+        key=f"__Host-{COOKIE}" if secure else COOKIE,
+        value=secret,
+        httponly=True,
+        samesite="lax",
+        secure=secure,
+        path="/",
+        max_age=hours * 3600,
+    )
+    return Redirect("/", status_code=303, cookies=[cookie])
+
+
+@get("/logout", include_in_schema=False)
+async def logout(request: Request[Any, Any, Any], house: House) -> Response[Any]:
+    principal = await principal_of(request, house)
+    if principal.key_id.startswith("log_"):
+        await house.act(access.sign_out(principal, house.clock()))
+    return Redirect("/", status_code=303)
+
+
+def _page(name: str) -> Response[bytes]:
+    path = PAGES / name
+    kinds = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+    if Path(name).name != name or path.suffix not in kinds or not path.exists():
+        raise Refusal(404, "not_found", "there is no such page")
+    return Response(path.read_bytes(), media_type=kinds[path.suffix], headers=SECURITY)
+
+
+def _refusal(_: Request[Any, Any, Any], error: Refusal) -> Response[bytes]:
+    answer = json(error.answer, error.code)
+    if error.code == 401:
+        answer.headers["www-authenticate"] = "Bearer"
+    return answer
+
+
+def _store_error(_: Request[Any, Any, Any], error: ObservatoryError) -> Response[bytes]:
+    if isinstance(error, QueueFull):
+        answer = json(Refused(reason="queue_full", detail=str(error)), 429)
+        answer.headers["retry-after"] = str(error.retry_after_s)
+        return answer
+    if isinstance(error, NotDurable | GatewayStopped):
+        return json(Refused(reason="not_durable", detail="the store cannot be reached now; try again"), 503)
+    log.error("a request failed: %s", type(error).__name__)
+    return json(Refused(reason="internal_error", detail="the request failed; nothing was changed"), 500)
+
+
+def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    reasons = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+    detail = error.detail
+    if isinstance(error, ValidationException):
+        # Litestar's text may quote the input; ours names the place and the rule only.
+        places = [extra.get("key") for extra in error.extra or [] if isinstance(extra, dict)]
+        named = ", ".join(str(place) for place in places if place)
+        detail = f"not valid: {named or 'the body'}; see /docs for the expected form"
+        return json(Refused(reason="bad_request", detail=detail), 422 if "body" in detail or not named else 400)
+    return json(Refused(reason=reasons.get(error.status_code, "error"), detail=detail), error.status_code)
+
+
+def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    log.error("a request failed: %s", type(error).__name__, exc_info=error)
+    return json(Refused(reason="internal_error", detail="the request failed"), 500)
+
+
+HANDLERS = [healthz, readyz, metrics, index, docs, script, schema, login, logout, forensics, registry, sessions, god_mode]
+
+
+def litestar_app(house: House | None) -> Litestar:
+    """Without a house it can only describe itself: that is how `schemas/` is generated."""
+
+    async def give_house() -> House:
+        assert house is not None
+        return house
+
+    app = Litestar(
+        route_handlers=HANDLERS,
+        dependencies={"house": Provide(give_house)},
+        exception_handlers={
+            Refusal: _refusal,
+            ObservatoryError: _store_error,
+            HTTPException: _http_error,
+            Exception: _unexpected,
+        },
+        openapi_config=OpenAPIConfig(title="Hypervisor Observatory", version="0.1.0", path="/internal-openapi"),
+        request_max_body_size=1 << 20,
+        logging_config=None,
+    )
+    app.state.schemas = openapi.documents(app)
+    return app
+
+
+class Face:
+    """The ASGI application."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._litestar = litestar_app(house)
+        self._ingest = Ingest(house)
+        self._live = Live(house)
+
+    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "lifespan":
+            await self._litestar(scope, receive, send)  # type: ignore[arg-type]
+            return
+        if not self._house.auth.host_is_ours(dict(scope["headers"])):
+            await self._foreign_host(kind, receive, send)
+            return
+        path = scope["path"]
+        if kind == "http":
+            if path == "/v1/messages" and scope["method"] == "POST":
+                await self._ingest.post(scope, receive, send)
+            else:
+                await self._litestar(scope, receive, send)  # type: ignore[arg-type]
+            return
+        socket = Socket(scope, receive, send)
+        if path == "/v1/ingest":
+            await self._ingest.socket(socket)
+        elif path == "/v1/live":
+            await self._live.socket(socket)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 4404, "reason": "there is no such socket"})
+
+    async def _foreign_host(self, kind: str, receive: Receive, send: Send) -> None:
+        if kind == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 4403, "reason": "this Host is not served"})
+            return
+        detail = "this Host is not served; add it to allowed_hosts (OBSERVATORY_ALLOWED_HOSTS)"
+        body = msgspec.json.encode(Refused(reason="foreign_host", detail=detail))
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 421, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

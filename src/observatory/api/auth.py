@@ -1,0 +1,145 @@
+"""Who stands at the door: keys, browser cookies, permissions, Host and Origin.
+
+A key is looked up by its public part and compared by hash in constant time. What was found is cached
+for a few seconds to keep ingest fast; the corridor checks again under the lock, so a revoked key sends
+nothing more from the moment its revocation is written. Cookies count only for same-origin requests.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Literal, Protocol
+
+from observatory.protocol.credentials import digest, public_id
+from observatory.settings import Settings
+from observatory.state import Principal
+
+Permission = Literal["read", "verify", "export", "approve", "operate", "send", "admin"]
+PERMISSIONS: dict[str, frozenset[str]] = {
+    "viewer": frozenset({"read"}),
+    "auditor": frozenset({"read", "verify", "export"}),
+    "approver": frozenset({"read", "approve", "send"}),
+    "operator": frozenset({"read", "verify", "approve", "operate", "send"}),
+    "admin": frozenset({"read", "verify", "export", "approve", "operate", "send", "admin"}),
+    "agent": frozenset({"send"}),
+}
+COOKIE = "observatory"
+CACHE_S = 2.0
+CACHE_SIZE = 4_096
+Headers = Mapping[bytes, bytes]
+
+
+class KeyDirectory(Protocol):
+    async def principal_by_key(self, public_id: str) -> tuple[Principal, bytes] | None: ...
+    async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None: ...
+
+
+def allows(principal: Principal, permission: Permission) -> bool:
+    """The role grants, a key's scopes can only narrow."""
+    granted = permission in PERMISSIONS[principal.role]
+    return granted and (not principal.scopes or permission in principal.scopes)
+
+
+class Auth:
+    def __init__(self, directory: KeyDirectory, settings: Settings) -> None:
+        self._directory = directory
+        self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+        names = {"localhost", settings.host, *settings.allowed_hosts}
+        self._hosts = frozenset(name.lower() for name in names)
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
+
+    def forget(self) -> None:
+        """Called after every change of access made here."""
+        self._cache.clear()
+
+    async def identify(self, headers: Headers) -> Principal | None:
+        """The principal of a request by key, else by cookie; None when neither is good."""
+        bearer = headers.get(b"authorization")
+        if bearer is not None:
+            scheme, _, text = bearer.decode("latin-1").partition(" ")
+            return await self.by_key(text.strip()) if scheme.lower() == "bearer" else None
+        token = cookie_of(headers)
+        return await self.by_cookie(token) if token else None
+
+    async def by_key(self, key: str) -> Principal | None:
+        public = public_id(key)
+        if public is None:
+            return None
+        wanted = digest(key)
+        cached = self._cache.get(wanted)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
+        found = await self._directory.principal_by_key(public)
+        if found is None or not hmac.compare_digest(found[1], wanted):
+            self._cache.pop(wanted, None)
+            return None
+        self._cache[wanted] = (time.monotonic() + CACHE_S, found[0])
+        if len(self._cache) > CACHE_SIZE:
+            self._cache.popitem(last=False)
+        return found[0]
+
+    async def by_cookie(self, token: str) -> Principal | None:
+        return _principal(await self._directory.login_by_token(digest(token)), "cookie")
+
+    async def by_link(self, token: str) -> tuple[Principal, str] | None:
+        row = await self._directory.login_by_token(digest(token))
+        principal = _principal(row, "link")
+        return (principal, row["login_id"]) if principal is not None and row is not None else None
+
+    def host_is_ours(self, headers: Headers) -> bool:
+        """Against DNS rebinding: a name must be ours; an address cannot be rebound."""
+        name = _host_name(headers.get(b"host", b"").decode("latin-1"))
+        return name in self._hosts or _is_address(name)
+
+    def origin_is_ours(self, headers: Headers) -> bool:
+        """For cookie requests that change something, and for WebSockets: same origin, or one allowed."""
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if origin in self._origins:
+            return True
+        site = headers.get(b"sec-fetch-site")
+        if site is not None:
+            return site in (b"same-origin", b"none")
+        return not origin or origin.partition("://")[2] == headers.get(b"host", b"").decode("latin-1").lower()
+
+
+def _principal(row: dict[str, Any] | None, kind: str) -> Principal | None:
+    if row is None or row["kind"] != kind:
+        return None
+    return Principal(
+        tenant_id=row["tenant_id"],
+        role=row["role"],
+        key_id=row["login_id"],
+        user_id=row["user_id"],
+        access_version=row["access_version"],
+        expires_ns=row["expires_ns"],
+    )
+
+
+def cookie_of(headers: Headers) -> str | None:
+    try:
+        jar = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+    except CookieError:
+        return None
+    for name in (f"__Host-{COOKIE}", COOKIE):
+        if name in jar:
+            return jar[name].value
+    return None
+
+
+def _host_name(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

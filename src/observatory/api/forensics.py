@@ -1,0 +1,148 @@
+"""The Forensic Inspector's words: the message archive and the audit trail.
+
+Everything served comes as it was stored: messages in the agent's own bytes, audit events in the exact
+bytes that were hashed. Lists are newest first with keyset cursors; a trace is oldest first.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, Router, get, post
+from litestar.enums import MediaType
+from litestar.params import Parameter
+
+from observatory.api.answers import Cursor, Limit, Refusal, json, make_cursor, page, read_cursor
+from observatory.api.gate import need
+from observatory.api.house import House
+from observatory.api.verification import VerifyRequest, verify_range
+from observatory.daemons.publisher import item_of
+from observatory.ports import EventFilter, MessageFilter, StoredEvent
+from observatory.protocol import clock
+from observatory.protocol.identity import agent_entity_id, canonical_uuid
+from observatory.protocol.otel import trace_id_of_session
+
+EVENT_PAGE = "Audit events in the seed's shape, exactly as hashed."
+
+
+@get("/messages", summary="The message archive, newest first", operation_id="list_messages")
+async def list_messages(
+    request: Request[Any, Any, Any],
+    house: House,
+    session_id: str | None = None,
+    agent_id: Annotated[str | None, Parameter(description="An agent's name or entity id.")] = None,
+    message_type: str | None = None,
+    in_state: Annotated[str | None, Parameter(query="state")] = None,
+    after: Annotated[int | None, Parameter(ge=0, description="Only past this number, oldest first.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Response[bytes]:
+    principal = await need(request, house, "read")
+    newest_first = after is None
+    mark = read_cursor(cursor)
+    where = MessageFilter(
+        after=after if newest_first or mark is None else mark,
+        before=mark if newest_first else None,
+        session_id=None if session_id is None else canonical_uuid(session_id) or session_id,
+        agent=agent_id,
+        message_type=message_type,
+        state=in_state,
+    )
+    found = await house.store.messages(principal.tenant_id, where, limit + 1, newest_first)
+    last = found[limit - 1].sequence_number if len(found) > limit else None
+    return json(page([item_of(message) for message in found], limit, last))
+
+
+@get("/messages/{message_id:str}", summary="One message, or its exact archived bytes", operation_id="get_message")
+async def get_message(
+    request: Request[Any, Any, Any],
+    house: House,
+    message_id: str,
+    raw: Annotated[bool, Parameter(description="Answer the exact bytes the agent sent.")] = False,
+) -> Response[bytes]:
+    principal = await need(request, house, "read")
+    found = await house.store.message(principal.tenant_id, message_id)
+    if found is None:
+        raise Refusal(404, "not_found", "no message or step of this tenant has that id")
+    if raw or "application/octet-stream" in request.headers.get("accept", ""):
+        if found.raw is None:
+            raise Refusal(410, "shredded", "the bytes of this message were shredded by order; its proof stands")
+        return Response(found.raw, media_type="application/octet-stream")
+    return json(item_of(found))
+
+
+@get("/audit/trace/{trace_id:str}", summary="A session's whole trail, oldest first", operation_id="audit_trace")
+async def audit_trace(
+    request: Request[Any, Any, Any], house: House, trace_id: str, cursor: Cursor = None, limit: Limit = 1_000
+) -> Response[bytes]:
+    principal = await need(request, house, "read")
+    where = EventFilter(after=read_cursor(cursor), trace_id=trace_id_of_session(trace_id))
+    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first=False)
+    return _events(found, limit)
+
+
+@get("/audit/tenant", summary="The tenant's events by time and severity, newest first", operation_id="audit_tenant")
+async def audit_tenant(
+    request: Request[Any, Any, Any],
+    house: House,
+    since: Annotated[str | None, Parameter(description="RFC 3339, inclusive.")] = None,
+    until: Annotated[str | None, Parameter(description="RFC 3339, exclusive.")] = None,
+    severity_min: Annotated[int | None, Parameter(ge=1, le=24)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Response[bytes]:
+    principal = await need(request, house, "read")
+    where = EventFilter(
+        before=read_cursor(cursor),
+        since_ns=_time("since", since),
+        until_ns=_time("until", until),
+        severity_min=severity_min,
+    )
+    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first=True)
+    return _events(found, limit)
+
+
+@get("/audit/entity/{entity_id:str}", summary="What one entity sent or received, newest first", operation_id="audit_entity")
+async def audit_entity(
+    request: Request[Any, Any, Any], house: House, entity_id: str, cursor: Cursor = None, limit: Limit = 100
+) -> Response[bytes]:
+    """Takes an entity id (`agt_…`, `usr_…`) or an agent's name."""
+    principal = await need(request, house, "read")
+    known = entity_id.startswith(("agt_", "usr_", "key_", "sys_"))
+    entity = entity_id if known else agent_entity_id(principal.tenant_id, entity_id)
+    where = EventFilter(before=read_cursor(cursor), entity_id=entity)
+    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first=True)
+    return _events(found, limit)
+
+
+@post("/audit/verify", summary="Verify the chain over any range", operation_id="audit_verify", status_code=200)
+async def audit_verify(request: Request[Any, Any, Any], house: House, data: VerifyRequest) -> Response[bytes]:
+    principal = await need(request, house, "verify")
+    if data.tenant_id is not None and data.tenant_id != principal.tenant_id:
+        raise Refusal(403, "foreign_tenant", "this key belongs to another tenant")
+    return json(await verify_range(house.store, principal.tenant_id, data))
+
+
+def _events(found: list[StoredEvent], limit: int) -> Response[bytes]:
+    last = found[limit - 1].sequence_number if len(found) > limit else None
+    items = b",".join([event.record for event in found[:limit]])
+    cursor = msgspec.json.encode(make_cursor(last) if last is not None else None)
+    return Response(b'{"items":[' + items + b'],"next_cursor":' + cursor + b"}", media_type=MediaType.JSON)
+
+
+def _time(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        # A '+' of a zone offset arrives as a space when it was not escaped.
+        return clock.to_ns(text.replace(" ", "+") if text.count("T") else text)
+    except ValueError as error:
+        raise Refusal(400, "bad_time", f"{name}: expected a time with zone, e.g. 2026-02-16T14:32:00Z") from error
+
+
+forensics = Router(
+    path="/v1",
+    route_handlers=[list_messages, get_message, audit_trace, audit_tenant, audit_entity, audit_verify],
+    tags=["Forensic Inspector"],
+)

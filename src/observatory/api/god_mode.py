@@ -1,0 +1,292 @@
+"""God Mode's words, so far: tenants, users, keys and sign-in. Every act is audited in its tenant's chain.
+
+Secrets are made here and shown once; only hashes go further. The home tenant's admin makes tenants;
+every other admin sees and changes nothing but their own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, Router, delete, get, post
+
+from observatory.api.answers import Refusal, json
+from observatory.api.auth import PERMISSIONS
+from observatory.api.gate import need, principal_of
+from observatory.api.house import House
+from observatory.gateway import access
+from observatory.protocol import clock
+from observatory.protocol.credentials import digest, new_key, new_token, public_id
+from observatory.protocol.identity import mint
+from observatory.state import HOME_TENANT, Principal, Role, Verdict
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+TenantId = Annotated[str, msgspec.Meta(pattern=r"^tnt_[A-Za-z0-9_-]{1,64}$")]
+
+
+class NewTenant(msgspec.Struct, kw_only=True):
+    display_name: Name
+    tenant_id: TenantId | None = None
+
+
+class NewUser(msgspec.Struct, kw_only=True):
+    name: Name
+    role: Role
+    display_name: Name | None = None
+
+
+class NewKey(msgspec.Struct, kw_only=True):
+    """For a user (its role), or for agents (role `agent`, optionally bound to one agent)."""
+
+    role: Role
+    label: Name = "key"
+    user_id: str | None = None
+    agent_id: Name | None = None
+    scopes: list[str] = []
+    expires_at: str | None = None
+
+
+class NewLogin(msgspec.Struct, kw_only=True):
+    user_id: str | None = None
+
+
+@get("/tenants", summary="Tenants you may see", operation_id="list_tenants")
+async def list_tenants(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    if principal.tenant_id == HOME_TENANT:
+        rows = await house.store.tenant_rows()
+    else:
+        rows = await house.store.rows(principal.tenant_id, "tenants")
+    return json({"items": [_shown(row) for row in rows], "next_cursor": None})
+
+
+@post("/tenants", summary="Create a tenant with its first admin", operation_id="create_tenant")
+async def create_tenant(request: Request[Any, Any, Any], house: House, data: NewTenant) -> Response[bytes]:
+    """The answer holds the new tenant's admin key, shown this once."""
+    principal = await need(request, house, "admin")
+    if principal.tenant_id != HOME_TENANT:
+        raise Refusal(403, "not_allowed", "only an admin of the home tenant can create tenants")
+    now_ns = house.clock()
+    tenant_id = data.tenant_id or mint("tnt_", now_ns)
+    _checked(await house.act(access.create_tenant(principal, tenant_id, data.display_name, now_ns), tenant_id))
+    founder = house.principal_of_house(tenant_id)
+    user = await make_user(house, founder, "admin", "Administrator", "admin")
+    key, row = await make_key(house, founder, role="admin", label="first admin key", user_id=user["user_id"])
+    return json({"tenant_id": tenant_id, "user_id": user["user_id"], "key_id": row["key_id"], "key": key}, 201)
+
+
+@get("/users", summary="Users of the tenant", operation_id="list_users")
+async def list_users(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    rows = await house.store.rows(principal.tenant_id, "users")
+    return json({"items": [_shown(row) for row in rows], "next_cursor": None})
+
+
+@post("/users", summary="Create a user and a one-time invitation link", operation_id="create_user")
+async def create_user(request: Request[Any, Any, Any], house: House, data: NewUser) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    if data.role == "agent":
+        raise Refusal(422, "bad_role", "a person is viewer, auditor, approver, operator or admin")
+    if await house.store.rows(principal.tenant_id, "users", name=data.name):
+        raise Refusal(409, "conflict", "a user of this name exists already")
+    user = await make_user(house, principal, data.name, data.display_name or data.name, data.role)
+    link = await make_login(house, principal, user["user_id"])
+    return json(_shown(user) | {"invite_url": link}, 201)
+
+
+@post("/users/{user_id:str}/disable", summary="Disable a user and all their keys", status_code=200, operation_id="disable_user")
+async def disable_user(request: Request[Any, Any, Any], house: House, user_id: str) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    await _existing_user(house, principal, user_id)
+    if user_id == principal.user_id:
+        raise Refusal(409, "conflict", "you cannot disable yourself")
+    verdict = _checked(await house.act(access.disable_user(principal, user_id, house.clock())))
+    return json(verdict.answer)
+
+
+@get("/keys", summary="Keys of the tenant, without their secrets", operation_id="list_keys")
+async def list_keys(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    rows = await house.store.rows(principal.tenant_id, "api_keys")
+    return json({"items": [_shown_key(row) for row in rows], "next_cursor": None})
+
+
+@post("/keys", summary="Create a key; its secret is shown this once", operation_id="create_key")
+async def create_key(request: Request[Any, Any, Any], house: House, data: NewKey) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    if data.agent_id is not None and data.role != "agent":
+        raise Refusal(422, "bad_key", "only a key of the role agent can be bound to an agent")
+    if data.role == "agent" and data.user_id is not None:
+        raise Refusal(422, "bad_key", "an agent's key belongs to no user")
+    unknown = set(data.scopes) - PERMISSIONS["admin"]
+    if unknown:
+        raise Refusal(422, "bad_scope", f"scopes are: {', '.join(sorted(PERMISSIONS['admin']))}")
+    user_id = data.user_id
+    if data.role != "agent":
+        user_id = user_id or principal.user_id
+        user = await _existing_user(house, principal, user_id or "")
+        if not PERMISSIONS[data.role] <= PERMISSIONS[user["role"]]:
+            raise Refusal(422, "bad_key", "a key cannot do more than its user")
+    key, row = await make_key(
+        house,
+        principal,
+        role=data.role,
+        label=data.label,
+        user_id=user_id,
+        agent_id=data.agent_id,
+        scopes=data.scopes,
+        expires_ns=_expiry(data.expires_at, house.clock()),
+    )
+    return json(_shown_key(row) | {"key": key}, 201)
+
+
+@delete("/keys/{key_id:str}", summary="Revoke a key at once", status_code=200, operation_id="revoke_key")
+async def revoke_key(request: Request[Any, Any, Any], house: House, key_id: str) -> Response[bytes]:
+    principal = await need(request, house, "admin")
+    if not await house.store.rows(principal.tenant_id, "api_keys", key_id=key_id):
+        raise Refusal(404, "not_found", "no key of this tenant has that id")
+    verdict = _checked(await house.act(access.revoke_key(principal, key_id, house.clock())))
+    return json(verdict.answer)
+
+
+@post("/logins", summary="A fresh one-time login link", operation_id="create_login")
+async def create_login(request: Request[Any, Any, Any], house: House, data: NewLogin) -> Response[bytes]:
+    """For yourself with any key of your own; for others as an admin."""
+    principal = await principal_of(request, house)
+    user_id = data.user_id or principal.user_id
+    if user_id is None:
+        raise Refusal(422, "no_user", "this key belongs to no user; name one with user_id")
+    if user_id != principal.user_id:
+        principal = await need(request, house, "admin")
+    await _existing_user(house, principal, user_id)
+    return json({"url": await make_login(house, principal, user_id), "user_id": user_id}, 201)
+
+
+@get("/whoami", summary="Who this key or cookie is", operation_id="whoami")
+async def whoami(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+    principal = await principal_of(request, house)
+    return json(
+        {
+            "tenant_id": principal.tenant_id,
+            "role": principal.role,
+            "user_id": principal.user_id,
+            "agent_id": principal.agent_id,
+            "permissions": sorted(PERMISSIONS[principal.role]),
+        }
+    )
+
+
+async def make_user(house: House, who: Principal, name: str, display_name: str, role: str) -> dict[str, Any]:
+    now_ns = house.clock()
+    user = {
+        "tenant_id": who.tenant_id,
+        "user_id": mint("usr_", now_ns),
+        "name": name,
+        "display_name": display_name,
+        "role": role,
+        "created_ns": now_ns,
+    }
+    _checked(await house.act(access.create_user(who, user, now_ns)))
+    return user
+
+
+async def make_key(
+    house: House,
+    who: Principal,
+    *,
+    role: str,
+    label: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    scopes: list[str] | None = None,
+    expires_ns: int | None = None,
+) -> tuple[str, dict[str, Any]]:
+    now_ns, key = house.clock(), new_key()
+    row = {
+        "tenant_id": who.tenant_id,
+        "key_id": mint("key_", now_ns),
+        "public_id": public_id(key),
+        "key_hash": digest(key),
+        "role": role,
+        "scopes": msgspec.json.encode(scopes or []).decode(),
+        "user_id": user_id,
+        "agent_id": agent_id,
+        "label": label,
+        "created_ns": now_ns,
+        "created_by": who.entity_id,
+        "expires_ns": expires_ns,
+    }
+    _checked(await house.act(access.create_key(who, row, now_ns)))
+    return key, row
+
+
+async def make_login(house: House, who: Principal, user_id: str) -> str:
+    now_ns, token = house.clock(), new_token()
+    row = {
+        "tenant_id": who.tenant_id,
+        "login_id": mint("log_", now_ns),
+        "token_hash": digest(token),
+        "user_id": user_id,
+        "kind": "link",
+        "created_ns": now_ns,
+        "expires_ns": now_ns + house.settings.login_minutes * 60 * 1_000_000_000,
+    }
+    _checked(await house.act(access.issue_login(who, row, now_ns)))
+    return f"{house.url}/login?token={token}"
+
+
+def _checked(verdict: Verdict) -> Verdict:
+    if verdict.code >= 400:
+        raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
+    return verdict
+
+
+async def _existing_user(house: House, principal: Principal, user_id: str) -> dict[str, Any]:
+    rows = await house.store.rows(principal.tenant_id, "users", user_id=user_id)
+    if not rows:
+        raise Refusal(404, "not_found", "no user of this tenant has that id")
+    return rows[0]
+
+
+def _expiry(text: str | None, now_ns: int) -> int | None:
+    if text is None:
+        return None
+    try:
+        expires_ns = clock.to_ns(text)
+    except ValueError as error:
+        raise Refusal(422, "bad_time", "expires_at: expected a time with zone") from error
+    if expires_ns <= now_ns:
+        raise Refusal(422, "bad_time", "expires_at lies in the past")
+    return expires_ns
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Times as text, never a hash."""
+    shown = {name: value for name, value in row.items() if not name.endswith(("_ns", "_hash"))}
+    for name, value in row.items():
+        if name.endswith("_ns"):
+            shown[name.removesuffix("_ns") + "_at"] = None if value is None else clock.from_ns(value)
+    return shown
+
+
+def _shown_key(row: dict[str, Any]) -> dict[str, Any]:
+    return _shown(row) | {"scopes": msgspec.json.decode(row["scopes"])}
+
+
+god_mode = Router(
+    path="/v1",
+    route_handlers=[
+        list_tenants,
+        create_tenant,
+        list_users,
+        create_user,
+        disable_user,
+        list_keys,
+        create_key,
+        revoke_key,
+        create_login,
+        whoami,
+    ],
+    tags=["God Mode"],
+)

@@ -1,0 +1,52 @@
+"""What every door can reach: one struct, built by `bootstrap.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from observatory.api.auth import Auth
+from observatory.daemons.publisher import Publisher
+from observatory.gateway.committer import Committer
+from observatory.ports import Store
+from observatory.settings import Settings
+from observatory.state import Act, Principal, Verdict
+
+
+@dataclass
+class Doors:
+    """Counts by answer code, for `/metrics`."""
+
+    answers: dict[int, int] = field(default_factory=dict)
+
+    def count(self, code: int, times: int = 1) -> None:
+        self.answers[code] = self.answers.get(code, 0) + times
+
+
+@dataclass
+class House:
+    settings: Settings
+    store: Store
+    committer: Committer
+    publisher: Publisher
+    auth: Auth
+    doors: Doors = field(default_factory=Doors)
+    clock: Callable[[], int] = time.time_ns
+
+    async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
+        """Submit an operator's act; whatever was cached of access is forgotten."""
+        verdicts = await self.committer.submit(tenant_id or act.principal.tenant_id, [act])
+        self.auth.forget()
+        return verdicts[0]
+
+    @property
+    def url(self) -> str:
+        """How people reach this gateway: what login links begin with."""
+        host = self.settings.host
+        shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        return self.settings.public_url or f"http://{shown}:{self.settings.port}"
+
+    def principal_of_house(self, tenant_id: str) -> Principal:
+        """The gateway acting by itself, as on first start."""
+        return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")

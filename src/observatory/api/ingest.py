@@ -1,0 +1,257 @@
+"""The agents' door: `POST /v1/messages` (one JSON or NDJSON, gzip or plain) and `WS /v1/ingest`.
+
+Raw ASGI, because the framework costs more than the work. Laws: nothing is acknowledged before it is
+durable; every line is judged by itself and answered in order; a body beyond the limits is dropped
+unread; of what is refused only its hash goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from observatory.api.auth import allows
+from observatory.api.house import House
+from observatory.api.sockets import Socket
+from observatory.errors import GatewayStopped, QueueFull
+from observatory.gateway.interceptor import Limits, NotJson, TooLarge, Violation, intercept
+from observatory.protocol.answers import Fault, Refused, Rejected
+from observatory.state import Arrival, Breach, Principal, Submission, Verdict
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+JSON, NDJSON = b"application/json", b"application/x-ndjson"
+# How many lines are read before others get a turn: ~6 ms of work.
+TURN = 250
+IN_FLIGHT = 1_000
+encode = msgspec.json.encode
+
+
+class BodyError(Exception):
+    """The request as a whole cannot be read; carries the answer."""
+
+    def __init__(self, code: int, reason: str, detail: str) -> None:
+        super().__init__(reason)
+        self.code, self.answer = code, Refused(reason=reason, detail=detail)
+
+
+class Ingest:
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._limits = Limits(message_bytes=house.settings.message_bytes)
+
+    async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        try:
+            principal = await self._admit(headers)
+            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+            if kind not in (JSON, NDJSON):
+                raise BodyError(
+                    415, "unsupported_media_type", "send Content-Type application/json, or application/x-ndjson for batches"
+                )
+            body = await self._body(headers, receive)
+            if body is None:
+                return  # the client went away before it had said everything; nothing was taken
+            if kind == JSON:
+                await self._one(principal, body, send)
+            else:
+                await self._many(principal, body, send)
+        except BodyError as error:
+            await self._answer(send, error.code, encode(error.answer))
+        except QueueFull as full:
+            answer = encode(Refused(reason="queue_full", detail=str(full)))
+            await self._answer(send, 429, answer, [(b"retry-after", str(full.retry_after_s).encode())])
+        except GatewayStopped as stopped:
+            answer = encode(Refused(reason="stopping", detail=str(stopped)))
+            await self._answer(send, 503, answer, [(b"retry-after", b"1")])
+
+    async def _admit(self, headers: dict[bytes, bytes]) -> Principal:
+        principal = await self._house.auth.identify(headers)
+        if principal is None:
+            raise BodyError(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…'")
+        if b"authorization" not in headers and not self._house.auth.origin_is_ours(headers):
+            raise BodyError(403, "foreign_origin", "this page may not act for the signed-in user")
+        if not allows(principal, "send"):
+            raise BodyError(403, "not_allowed", f"the role {principal.role} may not send messages")
+        return principal
+
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+        limit = self._house.settings.request_bytes
+        declared = headers.get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > limit:
+            raise BodyError(413, "too_large", f"a request may have {limit} bytes at most")
+        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding not in (b"identity", b"gzip"):
+            raise BodyError(415, "unsupported_encoding", "send Content-Encoding gzip or none")
+        unpack = zlib.decompressobj(31) if encoding == b"gzip" else None
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                return None
+            part = event.get("body", b"")
+            if unpack is not None and part:
+                try:
+                    part = unpack.decompress(part, limit - size + 1)
+                except zlib.error as error:
+                    raise BodyError(400, "not_gzip", "the body is not valid gzip") from error
+            size += len(part)
+            if size > limit:
+                raise BodyError(413, "too_large", f"a request may have {limit} bytes at most (after gunzip)")
+            parts.append(part)
+            if not event.get("more_body", False):
+                break
+        if unpack is not None and not unpack.eof:
+            raise BodyError(400, "not_gzip", "the gzip body is cut short")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def judge(self, principal: Principal, raw: bytes) -> Submission | Verdict:
+        """One body at the boundary: what goes on to the corridor, or the answer when nothing does."""
+        found = intercept(raw, self._limits)
+        now_ns = self._house.clock()
+        if isinstance(found, Violation):
+            answer = Rejected(
+                reason="schema_violation", faults=found.faults, raw_payload_hash=found.raw_payload_hash
+            )
+            return Breach(
+                principal=principal,
+                received_ns=now_ns,
+                agent_id=found.agent_id or principal.agent_id,
+                capability_version=found.capability_version,
+                reason=found.violation_reason,
+                raw_payload_hash=found.raw_payload_hash,
+                answer=answer,
+            )
+        if isinstance(found, NotJson):
+            fault = Fault(path="", problem="the body is not JSON in UTF-8")
+            return Breach(
+                principal=principal,
+                received_ns=now_ns,
+                agent_id=principal.agent_id,
+                capability_version=None,
+                reason=fault.problem,
+                raw_payload_hash=found.raw_payload_hash,
+                answer=Rejected(reason="not_json", faults=(fault,), raw_payload_hash=found.raw_payload_hash),
+                code=400,
+            )
+        if isinstance(found, TooLarge):
+            fault = Fault(path="", problem=f"a message may have {found.limit} bytes at most")
+            return Verdict(413, Rejected(reason="too_large", faults=(fault,)))
+        return Arrival(found, principal, now_ns, len(raw))
+
+    async def _one(self, principal: Principal, body: bytes, send: Send) -> None:
+        judged = self.judge(principal, body)
+        if not isinstance(judged, Verdict):
+            judged = (await self._house.committer.submit(principal.tenant_id, [judged]))[0]
+        await self._answer(send, judged.code, encode(judged.answer))
+
+    async def _many(self, principal: Principal, body: bytes, send: Send) -> None:
+        lines = body.split(b"\n")
+        if not lines[-1].strip():
+            lines.pop()
+        limit = self._house.settings.batch_lines
+        if len(lines) > limit:
+            raise BodyError(413, "too_many_lines", f"a request may have {limit} lines at most")
+        if not lines:
+            raise BodyError(400, "empty", "the body holds no line")
+        answers: list[Verdict | None] = []
+        waiting: list[tuple[list[int], Awaitable[list[Verdict]]]] = []
+        for start in range(0, len(lines), TURN):
+            judged = [self.judge(principal, line) for line in lines[start : start + TURN]]
+            positions = [start + i for i, one in enumerate(judged) if not isinstance(one, Verdict)]
+            answers += [one if isinstance(one, Verdict) else None for one in judged]
+            items = [one for one in judged if not isinstance(one, Verdict)]
+            try:
+                waiting.append((positions, self._house.committer.enqueue(principal.tenant_id, items)))
+            except QueueFull as full:
+                if not waiting:
+                    raise
+                # Part of the request is in: those lines are answered, the rest is told to come again.
+                rest = Verdict(429, Refused(reason="queue_full", detail=str(full)))
+                answers = [one if one is not None or i < start else rest for i, one in enumerate(answers)]
+                answers += [rest] * (len(lines) - len(answers))
+                break
+            if start + TURN < len(lines):
+                await asyncio.sleep(0)
+        for positions, verdicts in waiting:
+            for position, verdict in zip(positions, await verdicts, strict=True):
+                answers[position] = verdict
+        await self._answer_lines(send, [one for one in answers if one is not None])
+
+    async def _answer_lines(self, send: Send, verdicts: list[Verdict]) -> None:
+        if all(verdict.code == 503 for verdict in verdicts):
+            return await self._answer(send, 503, encode(verdicts[0].answer), [(b"retry-after", b"1")])
+        for verdict in verdicts:
+            self._house.doors.count(verdict.code)
+        body = b"\n".join([line_of(verdict) for verdict in verdicts]) + b"\n"
+        return await self._send(send, 200, body, NDJSON, [])
+
+    async def _answer(
+        self, send: Send, code: int, body: bytes, extra: list[tuple[bytes, bytes]] | None = None
+    ) -> None:
+        self._house.doors.count(code)
+        headers = list(extra or [])
+        if code == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await self._send(send, code, body, JSON, headers)
+
+    async def _send(
+        self, send: Send, code: int, body: bytes, kind: bytes, extra: list[tuple[bytes, bytes]]
+    ) -> None:
+        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *extra]
+        await send({"type": "http.response.start", "status": code, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def socket(self, socket: Socket) -> None:
+        """One message a frame, `{id, message}`; acks carry the client's id, in the order of the frames."""
+        principal = await socket.authenticate(self._house.auth)
+        if principal is None or not allows(principal, "send"):
+            await socket.close(4401 if principal is None else 4403, "a key that may send messages is needed")
+            return
+        pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None] = asyncio.Queue(IN_FLIGHT)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._acknowledge(socket, pending))
+            while (frame := await socket.receive()) is not None:
+                await pending.put(self._frame(principal, frame))
+            await pending.put(None)
+
+    def _frame(self, principal: Principal, frame: bytes) -> tuple[Any, Verdict | Awaitable[list[Verdict]]]:
+        try:
+            envelope = msgspec.json.decode(frame, type=Frame)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            fault = Fault(path="", problem="a frame is a JSON object {id, message}")
+            return None, Verdict(400, Rejected(reason="not_a_frame", faults=(fault,)))
+        judged = self.judge(principal, bytes(envelope.message))
+        if isinstance(judged, Verdict):
+            return envelope.id, judged
+        try:
+            return envelope.id, self._house.committer.enqueue(principal.tenant_id, [judged])
+        except QueueFull as full:
+            return envelope.id, Verdict(429, Refused(reason="queue_full", detail=str(full)))
+        except GatewayStopped as stopped:
+            return envelope.id, Verdict(503, Refused(reason="stopping", detail=str(stopped)))
+
+    async def _acknowledge(
+        self, socket: Socket, pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None]
+    ) -> None:
+        while (entry := await pending.get()) is not None:
+            ident, outcome = entry
+            verdict = outcome if isinstance(outcome, Verdict) else (await outcome)[0]
+            self._house.doors.count(verdict.code)
+            await socket.send(b'{"id":' + encode(ident) + b"," + line_of(verdict)[1:])
+
+
+class Frame(msgspec.Struct):
+    id: str | int
+    message: msgspec.Raw
+
+
+def line_of(verdict: Verdict) -> bytes:
+    """The single answer plus `code`."""
+    return b'{"code":' + str(verdict.code).encode() + b"," + encode(verdict.answer)[1:]

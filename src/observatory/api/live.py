@@ -1,0 +1,106 @@
+"""`WS /v1/live`: committed rows by topic, from now on or from a cursor.
+
+Client: `{op: "subscribe", topics: […], after?}`. Server: `{type, topic, seq, items}` where `seq` is the
+cursor to come back with. A reader that asks for the past is served all of it, at its own pace; one that
+falls behind the present by more than the backlog is told to `resync` and goes on from the head.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from observatory.api.auth import allows
+from observatory.api.house import House
+from observatory.api.sockets import Socket
+from observatory.daemons.publisher import PAGE, Feed, Row, item_of
+from observatory.state import Principal
+
+TOPICS = ("messages", "events", "gateway:violations")
+encode = msgspec.json.encode
+
+
+class Subscribe(msgspec.Struct):
+    op: str
+    topics: list[str] = []
+    after: int | None = None
+
+
+class Live:
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def socket(self, socket: Socket) -> None:
+        principal = await socket.authenticate(self._house.auth)
+        if principal is None or not allows(principal, "read"):
+            await socket.close(4401 if principal is None else 4403, "a key that may read is needed")
+            return
+        async with self._house.publisher.feed(principal.tenant_id) as feed:
+            reader: asyncio.Task[None] | None = None
+            try:
+                while (frame := await socket.receive()) is not None:
+                    wish = _wish(frame)
+                    if isinstance(wish, str):
+                        await socket.send(encode({"type": "error", "problem": wish}))
+                        continue
+                    if reader is not None:
+                        await _ended(reader)
+                    reader = asyncio.create_task(self._serve(socket, principal, feed, wish))
+            finally:
+                if reader is not None:
+                    await _ended(reader)
+
+    async def _serve(self, socket: Socket, principal: Principal, feed: Feed, wish: Subscribe) -> None:
+        head, _ = await self._house.store.head(principal.tenant_id)
+        cursor = head if wish.after is None else max(0, min(wish.after, head))
+        for topic in wish.topics:
+            await socket.send(encode({"type": "snapshot", "topic": topic, "seq": cursor, "items": []}))
+        past, lapse = head, self._house.settings.live_backlog
+        while not socket.closed:
+            # What lay behind the head at subscription was asked for; only what came since can be too much.
+            if cursor >= past and feed.head - cursor > lapse:
+                cursor = feed.head
+                for topic in wish.topics:
+                    await socket.send(encode({"type": "resync", "topic": topic, "seq": cursor, "items": []}))
+            rows = feed.after(cursor, PAGE)
+            if rows is None or (not rows and cursor < past):
+                rows = await self._house.publisher.page(principal.tenant_id, cursor)
+            if not rows:
+                await feed.wait(cursor)
+                continue
+            cursor = rows[-1].sequence_number
+            for topic in wish.topics:
+                await _send_topic(socket, topic, rows, cursor)
+
+
+async def _send_topic(socket: Socket, topic: str, rows: list[Row], cursor: int) -> None:
+    items: list[object] = []
+    for row in rows:
+        if topic == "messages":
+            if row.message is not None:
+                items.append(item_of(row.message))
+        elif topic == "events" or b'"event_type":"schema_violation"' in row.event.record:
+            items.append(msgspec.Raw(row.event.record))
+    if items:
+        await socket.send(encode({"type": "event", "topic": topic, "seq": cursor, "items": items}))
+
+
+def _wish(frame: bytes) -> Subscribe | str:
+    try:
+        wish = msgspec.json.decode(frame, type=Subscribe)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return 'a frame is {"op": "subscribe", "topics": […], "after": number or absent}'
+    if wish.op != "subscribe":
+        return 'the only op is "subscribe"'
+    if not wish.topics or any(topic not in TOPICS for topic in wish.topics):
+        return f"topics are one or more of: {', '.join(TOPICS)}"
+    return wish
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        pass

@@ -1,0 +1,115 @@
+"""One OpenAPI document: Litestar's routes, the raw routes it does not know, and what each answers.
+
+Response bodies are described by the very structs that are encoded; a test compares the raw routes with
+the document. `documents()` is what is served under `/schemas/` and written into `schemas/`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from litestar import Litestar
+
+from observatory.api.shapes import ANSWERS
+from observatory.api.verification import VerifyAnswer
+from observatory.protocol import schemas
+from observatory.protocol.answers import Accepted, Refused, Rejected
+from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.envelope import AnyEnvelope
+
+REF = "#/components/schemas/{name}"
+
+
+def documents(app: Litestar) -> dict[str, dict[str, Any]]:
+    """File name → document, for every schema there is."""
+    named = {f"{name}.json": document for name, document in schemas.documents().items()}
+    return named | {"openapi.json": openapi(app)}
+
+
+def openapi(app: Litestar) -> dict[str, Any]:
+    document: dict[str, Any] = app.openapi_schema.to_schema()
+    types = [Accepted, Rejected, Refused, VerifyAnswer, DecisionLog, AnyEnvelope, *ANSWERS.values()]
+    references, components = msgspec.json.schema_components(types, ref_template=REF)
+    known = dict(zip(types, references, strict=True))
+    document.setdefault("components", {}).setdefault("schemas", {}).update(components)
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"key": []}]
+    document["info"]["description"] = (
+        "Validate, govern and archive what agents decide. Lists answer `{items, next_cursor}`; every "
+        "refusal answers `{status, reason, detail}`. Live rows: `WS /v1/live`; ingest by socket: `WS /v1/ingest`."
+    )
+    for path in document["paths"].values():
+        for operation in path.values():
+            if isinstance(operation, dict) and "operationId" in operation:
+                _describe(operation, known)
+    message = {"oneOf": [known[DecisionLog], known[AnyEnvelope]]}
+    document["paths"].setdefault("/v1/messages", {})["post"] = _ingest(message, known)
+    document["paths"] = dict(sorted(document["paths"].items()))
+    return document
+
+
+def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
+    name = operation["operationId"]
+    public = name in ("healthz", "readyz", "metrics")
+    good = next(code for code in operation["responses"] if code.startswith("2"))
+    responses: dict[str, Any] = {good: operation["responses"][good]}
+    if name in ANSWERS:
+        content = {"application/json": {"schema": known[ANSWERS[name]]}}
+        if name == "get_message":
+            content["application/octet-stream"] = {"schema": {"type": "string", "format": "binary"}}
+        responses[good] = {"description": operation.get("summary", ""), "content": content}
+    refused = {"application/json": {"schema": known[Refused]}}
+    codes = {"400": "Not valid"} if operation.get("parameters") or "requestBody" in operation else {}
+    if "requestBody" in operation:
+        codes |= {"409": "In conflict with what is there", "413": "Too large", "415": "Not JSON", "422": "Not valid"}
+    if not public:
+        codes |= {"401": "No valid key", "403": "Not allowed", "503": "The store cannot be reached"}
+        if "{" in name or any(p.get("in") == "path" for p in operation.get("parameters", [])):
+            codes |= {"404": "There is no such thing", "409": "In conflict with what is there"}
+        if name == "get_message":
+            codes["410"] = "Shredded by order"
+        if name in ("audit_verify",):
+            codes["422"] = "The range is not one"
+    else:
+        operation["security"] = []
+        if name == "readyz":
+            codes["503"] = "Nothing can be stored now"
+    for code, text in codes.items():
+        responses[code] = {"description": text, "content": refused}
+    operation["responses"] = responses
+
+
+def _ingest(message: dict[str, Any], known: dict[Any, Any]) -> dict[str, Any]:
+    def answer(text: str, struct: Any) -> dict[str, Any]:
+        return {"description": text, "content": {"application/json": {"schema": known[struct]}}}
+
+    return {
+        "operationId": "send_messages",
+        "summary": "Send one message, or a batch as NDJSON",
+        "tags": ["Ingest"],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": message},
+                "application/x-ndjson": {"schema": {"type": "string", "description": "One message a line."}},
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "NDJSON: one answer a line, each with its `code`",
+                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
+            },
+            "202": answer("Durable", Accepted),
+            "400": answer("Not JSON", Rejected),
+            "401": answer("No valid key", Refused),
+            "402": answer("A hard cap is reached", Refused),
+            "403": answer("Not allowed, or denied by policy", Refused),
+            "409": answer("The id is taken by other content", Refused),
+            "413": answer("Too large", Refused),
+            "415": answer("Not a content type or encoding that is taken", Refused),
+            "422": answer("Breaks the schema; all faults are listed", Rejected),
+            "429": answer("The queue is full; see Retry-After", Refused),
+            "503": answer("Nothing can be made durable now", Refused),
+        },
+    }

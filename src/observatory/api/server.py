@@ -1,0 +1,59 @@
+"""Uvicorn around the face: one process, one loop, clean stop on SIGINT and SIGTERM."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from observatory.api.app import Face
+from observatory.api.house import House
+from observatory.errors import StartupError
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Taken before anything is built, so that a port in use is told at once and plainly."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise StartupError(
+            f"port {port} on {host} is taken or not allowed ({error.strerror}); choose another with --port"
+        ) from error
+    return listener
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], Any]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+async def serve(house: House, listener: socket.socket, ready: Callable[[], Any]) -> None:
+    settings = house.settings
+    # A busy event loop must not starve the writer thread of the interpreter (architecture, store rules).
+    sys.setswitchinterval(settings.switch_interval_us / 1_000_000)
+    config = uvicorn.Config(
+        Face(house),
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        lifespan="off",
+        log_level=settings.log_level,
+        access_log=False,
+        server_header=False,
+        ws_max_size=settings.message_bytes + 65_536,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=65_536,
+    )
+    await _Server(config, ready).serve(sockets=[listener])

@@ -1,0 +1,72 @@
+"""WebSockets over raw ASGI: accept, authenticate, receive frames, send frames. Both socket doors use it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from observatory.api.auth import Auth
+from observatory.state import Principal
+
+Event = MutableMapping[str, Any]
+
+
+class Opening(msgspec.Struct):
+    """The first frame of a client that can set no header: `{op: "auth", key}`."""
+
+    op: str
+    key: str = ""
+
+
+class Socket:
+    def __init__(
+        self,
+        scope: Event,
+        receive: Callable[[], Awaitable[Event]],
+        send: Callable[[Event], Awaitable[None]],
+    ) -> None:
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._receive = receive
+        self._send = send
+        self.closed = False
+
+    async def authenticate(self, auth: Auth) -> Principal | None:
+        """Bearer header, login cookie (own origin only), or a first frame with the key. Never the URL."""
+        await self._receive()  # websocket.connect
+        await self._send({"type": "websocket.accept"})
+        if b"authorization" in self.headers:
+            return await auth.identify(self.headers)
+        if b"cookie" in self.headers and auth.origin_is_ours(self.headers):
+            principal = await auth.identify(self.headers)
+            if principal is not None:
+                return principal
+        first = await self.receive()
+        if first is None:
+            return None
+        try:
+            opening = msgspec.json.decode(first, type=Opening)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return await auth.by_key(opening.key) if opening.op == "auth" else None
+
+    async def receive(self) -> bytes | None:
+        """The next frame's bytes; None once the other side has closed."""
+        while True:
+            event = await self._receive()
+            if event["type"] == "websocket.disconnect":
+                self.closed = True
+                return None
+            if event["type"] == "websocket.receive":
+                data = event.get("bytes")
+                return data if data is not None else event["text"].encode()
+
+    async def send(self, frame: bytes) -> None:
+        if not self.closed:
+            await self._send({"type": "websocket.send", "text": frame.decode()})
+
+    async def close(self, code: int, reason: str) -> None:
+        if not self.closed:
+            self.closed = True
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})

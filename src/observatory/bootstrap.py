@@ -1,0 +1,162 @@
+"""The composition root: the only file that names concrete adapters, and the order of starting and stopping.
+
+First start makes the home tenant, two people (admin, operator) and three keys, and writes
+`credentials.json` (0600) into the data folder. A folder belongs to one process: a second one is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from observatory.api import server
+from observatory.api.auth import Auth
+from observatory.api.god_mode import make_key, make_login, make_user
+from observatory.api.house import House
+from observatory.bus.memory import MemoryBus
+from observatory.daemons.publisher import Publisher
+from observatory.daemons.runner import Runner
+from observatory.errors import StartupError
+from observatory.gateway import access
+from observatory.gateway.committer import Committer
+from observatory.gateway.record import Service
+from observatory.ports import Store
+from observatory.settings import Settings
+from observatory.state import HOME_TENANT
+from observatory.store.migrate import migrate_postgres, migrate_sqlite
+from observatory.store.sqlite import SqliteStore
+
+CREDENTIALS = "credentials.json"
+
+
+@contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """The data folder, held by this process alone."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StartupError(f"the data folder {folder} cannot be used: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise StartupError(
+                f"another Observatory (process {holder}) is running on {folder}; stop it, or give this one "
+                "another folder with --data"
+            ) from error
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+async def open_store(settings: Settings) -> Store:
+    """Migrated, checked, ready."""
+    store: Store
+    if settings.is_postgres:
+        from observatory.store.postgres import PostgresStore
+
+        await migrate_postgres(settings.database_url)
+        store = PostgresStore(settings.database_url)
+    else:
+        path = Path(settings.database_url.removeprefix("sqlite:///"))
+        await asyncio.to_thread(migrate_sqlite, path)
+        store = SqliteStore(path)
+    await store.start()
+    return store
+
+
+@asynccontextmanager
+async def built(settings: Settings) -> AsyncIterator[House]:
+    """A running house: store, corridor, daemons. Stops in the opposite order, losing nothing."""
+    if settings.bus:
+        raise StartupError("a bus URL is given, but this version has only the in-process bus; leave --bus out")
+    store = await open_store(settings)
+    bus = MemoryBus()
+    committer = Committer(
+        store,
+        Service(settings.service_name, settings.service_version, settings.environment),
+        bus.publish,
+        max_messages=settings.queue_messages,
+        max_bytes=settings.queue_bytes,
+        batch_size=settings.commit_batch,
+    )
+    publisher = Publisher(store, bus, settings.live_backlog)
+    house = House(settings, store, committer, publisher, Auth(store, settings))
+    committer.start()
+    try:
+        async with Runner({"publisher": publisher.run}):
+            await furnish(house)
+            yield house
+    finally:
+        await committer.stop()
+        await store.stop()
+
+
+async def run(settings: Settings) -> None:
+    """Serve until stopped. The port is taken first: nothing is touched when it cannot be."""
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    listener = server.bind(settings.host, settings.port)
+    settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
+    with owned(settings.folder):
+        async with built(settings) as house:
+            operator = (await house.store.rows(HOME_TENANT, "users", name="operator"))[0]
+            link = await make_login(house, house.principal_of_house(HOME_TENANT), operator["user_id"])
+            await server.serve(house, listener, lambda: _welcome(house, link))
+
+
+def _welcome(house: House, link: str) -> None:
+    print(f"Hypervisor Observatory is ready at {house.url}", flush=True)
+    print(f"  sign in (one click, once):  {link}", flush=True)
+    print(f"  keys for agents and scripts: {house.settings.folder / CREDENTIALS}", flush=True)
+
+
+async def furnish(house: House) -> None:
+    """What a first start makes. A folder that lost its credentials gets new ones, audited like the first."""
+    head, _ = await house.store.head(HOME_TENANT)
+    keeper = house.principal_of_house(HOME_TENANT)
+    if head == 0:
+        await house.act(access.create_tenant(keeper, HOME_TENANT, "Default", house.clock()))
+    path = house.settings.folder / CREDENTIALS
+    known = _read(path)
+    if known is None:
+        known = {"tenant_id": HOME_TENANT}
+        for name, label in (("admin", "Administrator"), ("operator", "Operator")):
+            rows = await house.store.rows(HOME_TENANT, "users", name=name)
+            user = rows[0] if rows else await make_user(house, keeper, name, label, name)
+            known[f"{name}_key"], _ = await make_key(
+                house, keeper, role=name, label=f"{name} key of this folder", user_id=user["user_id"]
+            )
+        known["agent_key"], _ = await make_key(house, keeper, role="agent", label="agent key of this folder")
+    write_private(path, {"url": house.url} | {k: v for k, v in known.items() if k != "url"})
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise StartupError(f"{path} cannot be read; mend it, or remove it to get new keys") from error
+
+
+def write_private(path: Path, value: dict[str, Any]) -> None:
+    """Written beside and renamed, so that a crash leaves the old file or the new one; never readable by others."""
+    beside = path.with_suffix(".new")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

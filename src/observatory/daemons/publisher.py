@@ -1,0 +1,139 @@
+"""The publisher: a cursor over committed rows that feeds live readers.
+
+It speaks only of what the archive holds. The bus merely wakes it; it also looks by itself every 250 ms,
+so a second gateway's rows are told of without a shared bus. Per tenant with readers the newest rows are
+kept in a bounded ring, so that many readers cost one read; whoever falls behind the ring reads the
+archive `after=seq` or is told to resync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from observatory.errors import StoreError
+from observatory.ports import Archive, Bus, EventFilter, MessageFilter, StoredEvent, StoredMessage
+
+log = logging.getLogger("observatory.publisher")
+LOOK_S = 0.25
+PAGE = 500
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One committed number: its audit event, and the message it archived, if any."""
+
+    sequence_number: int
+    event: StoredEvent
+    message: StoredMessage | None
+
+
+class Feed:
+    """The newest rows of one tenant, shared by its live readers."""
+
+    def __init__(self, tenant_id: str, head: int, size: int) -> None:
+        self.tenant_id = tenant_id
+        self.head = head
+        self.rows: deque[Row] = deque(maxlen=size)
+        self.readers = 0
+        self._moved = asyncio.Event()
+
+    def extend(self, rows: list[Row]) -> None:
+        self.rows.extend(rows)
+        self.head = rows[-1].sequence_number
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    def after(self, cursor: int, limit: int) -> list[Row] | None:
+        """Rows past the cursor out of the ring; None when the ring no longer reaches back to it."""
+        if cursor >= self.head:
+            return []
+        if not self.rows or self.rows[0].sequence_number > cursor + 1:
+            return None
+        start = cursor + 1 - self.rows[0].sequence_number
+        return [self.rows[i] for i in range(start, min(start + limit, len(self.rows)))]
+
+    async def wait(self, cursor: int) -> None:
+        while self.head <= cursor:
+            await self._moved.wait()
+
+
+class Publisher:
+    def __init__(self, archive: Archive, bus: Bus, ring: int) -> None:
+        self._archive = archive
+        self._bus = bus
+        self._ring = ring
+        self._feeds: dict[str, Feed] = {}
+        self._wake = asyncio.Event()
+
+    @property
+    def readers(self) -> int:
+        return sum(feed.readers for feed in self._feeds.values())
+
+    @asynccontextmanager
+    async def feed(self, tenant_id: str) -> AsyncIterator[Feed]:
+        feed = self._feeds.get(tenant_id)
+        if feed is None:
+            head, _ = await self._archive.head(tenant_id)
+            feed = self._feeds.setdefault(tenant_id, Feed(tenant_id, head, self._ring))
+        feed.readers += 1
+        try:
+            yield feed
+        finally:
+            feed.readers -= 1
+            if not feed.readers:
+                self._feeds.pop(tenant_id, None)
+
+    async def page(self, tenant_id: str, after: int, limit: int = PAGE) -> list[Row]:
+        """Committed rows past a cursor, from the archive: for whoever is far behind."""
+        events = await self._archive.events(tenant_id, EventFilter(after=after), limit, False)
+        if not events:
+            return []
+        span = MessageFilter(after=after, before=events[-1].sequence_number + 1)
+        messages = await self._archive.messages(tenant_id, span, limit, False)
+        by_number = {message.sequence_number: message for message in messages}
+        return [Row(event.sequence_number, event, by_number.get(event.sequence_number)) for event in events]
+
+    async def run(self) -> None:
+        """The daemon: advance every feed that has readers whenever the bus or the clock says so."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
+            while True:
+                for feed in list(self._feeds.values()):
+                    await self._advance(feed)
+                try:
+                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                except TimeoutError:
+                    pass
+                self._wake.clear()
+
+    async def _listen(self) -> None:
+        async for notice in self._bus.subscribe():
+            if notice.tenant_id in self._feeds:
+                self._wake.set()
+
+    async def _advance(self, feed: Feed) -> None:
+        try:
+            while rows := await self.page(feed.tenant_id, feed.head):
+                feed.extend(rows)
+        except StoreError as error:  # the database is away: readers wait, nothing is lost
+            log.warning("live readers wait for the database: %s", error)
+
+
+def item_of(message: StoredMessage) -> dict[str, object]:
+    """A message as lists and the live channel show it. The bytes stay the agent's own."""
+    return {
+        "message_id": message.message_id,
+        "session_id": message.session_id,
+        "step_id": message.step_id,
+        "sequence_number": message.sequence_number,
+        "message_type": message.message_type,
+        "state": message.state,
+        "parents": message.parents.split("\n") if message.parents else [],
+        "parent_inferred": message.parent_inferred,
+        "message": None if message.raw is None else msgspec.Raw(message.raw),
+    }

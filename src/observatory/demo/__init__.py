@@ -1,0 +1,1 @@
+"""A simulated mesh that shows every feature, through the public doors only."""

@@ -1,0 +1,176 @@
+"""Acts on tenants, users, keys, logins and versions: pure decisions, chained like everything else.
+
+Each function returns an `Act` for the committer. Secrets never come here: the door makes them and
+hands in hashes. A change of access raises the tenant's `access_version`, so that a key the door had
+cached is looked at again under the lock: revocation counts with the very next message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from observatory.gateway.record import SYSTEM_SESSION, notice, system_trace
+from observatory.ledger.chain import GENESIS_HASH
+from observatory.protocol.answers import Refused
+from observatory.protocol.versions import VersionEntry
+from observatory.state import Act, Memory, Principal, Verdict, Write
+
+
+def create_tenant(who: Principal, tenant_id: str, display_name: str, now_ns: int) -> Act:
+    """Submitted to the new tenant's own chain: its first event tells of its making."""
+
+    def decide(memory: Memory, now_ns: int) -> Verdict:
+        if memory.head.sequence_number:
+            return Verdict(409, Refused(reason="conflict", detail="a tenant of this id exists already"))
+        tenant = {"tenant_id": tenant_id, "display_name": display_name, "created_ns": now_ns}
+        head = {
+            "tenant_id": tenant_id,
+            "tenant_no": memory.tenant.tenant_no,
+            "sequence_number": 0,
+            "event_hash": GENESIS_HASH,
+            "sessions": 0,
+            "agents": 0,
+            "access_version": 0,
+            "rulebook_version": 0,
+        }
+        # Events of no session are listed under session 0, so that every event has one.
+        system = {
+            "tenant_id": tenant_id,
+            "session_no": 0,
+            "session_id": SYSTEM_SESSION,
+            "trace_id": system_trace(tenant_id),
+            "first_seq": 1,
+            "last_seq": 1,
+            "started_ns": now_ns,
+            "last_ns": now_ns,
+            "messages": 0,
+        }
+        writes = [Write("tenants", tenant), Write("chain_heads", head), Write("sessions", system)]
+        event = notice(tenant_id, "tenant_created", f"tenant {display_name} created", now_ns, who, {"tenant": tenant_id})
+        return Verdict(201, tenant, [event], writes)
+
+    return Act(who, now_ns, decide)
+
+
+def create_user(who: Principal, user: dict[str, Any], now_ns: int) -> Act:
+    summary = f"user {user['user_id']} created as {user['role']}"
+    return _access(who, now_ns, "user_created", summary, [Write("users", user)], 201, user, {"user_id": user["user_id"]})
+
+
+def disable_user(who: Principal, user_id: str, now_ns: int) -> Act:
+    where = {"tenant_id": who.tenant_id, "user_id": user_id}
+    return _access(
+        who,
+        now_ns,
+        "user_disabled",
+        f"user {user_id} disabled",
+        [Write("users", {"disabled_ns": now_ns}, where)],
+        200,
+        {"user_id": user_id, "disabled": True},
+        {"user_id": user_id},
+    )
+
+
+def create_key(who: Principal, row: dict[str, Any], now_ns: int) -> Act:
+    detail = {"key_id": row["key_id"], "role": row["role"], "agent_id": row["agent_id"], "user_id": row["user_id"]}
+    summary = f"key {row['key_id']} created for the role {row['role']}"
+    return _access(who, now_ns, "key_created", summary, [Write("api_keys", row)], 201, None, detail)
+
+
+def revoke_key(who: Principal, key_id: str, now_ns: int) -> Act:
+    where = {"tenant_id": who.tenant_id, "key_id": key_id}
+    return _access(
+        who,
+        now_ns,
+        "key_revoked",
+        f"key {key_id} revoked",
+        [Write("api_keys", {"revoked_ns": now_ns}, where)],
+        200,
+        {"key_id": key_id, "revoked": True},
+        {"key_id": key_id},
+    )
+
+
+def issue_login(who: Principal, row: dict[str, Any], now_ns: int) -> Act:
+    summary = f"a one-time login link was made for {row['user_id']}"
+    return _access(who, now_ns, "login_issued", summary, [Write("logins", row)], 201, None, {"user_id": row["user_id"]})
+
+
+def sign_in(who: Principal, link_id: str, cookie: dict[str, Any], now_ns: int) -> Act:
+    """The link's row becomes the browser's: a second click finds no link any more."""
+    where = {"tenant_id": who.tenant_id, "login_id": link_id, "kind": "link"}
+    writes = [Write("logins", cookie, where)]
+    return _access(who, now_ns, "user_signed_in", f"{who.user_id} signed in", writes, 200, None, {"user_id": who.user_id})
+
+
+def sign_out(who: Principal, now_ns: int) -> Act:
+    where = {"tenant_id": who.tenant_id, "login_id": who.key_id}
+    writes = [Write("logins", {"ended_ns": now_ns}, where)]
+    return _access(who, now_ns, "user_signed_out", f"{who.user_id} signed out", writes, 200, None, {"user_id": who.user_id})
+
+
+def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry], now_ns: int) -> Act:
+    """The whole registry of one agent type: what is not named any more is retired, never forgotten."""
+
+    def decide(memory: Memory, now_ns: int) -> Verdict:
+        before = memory.rulebook.versions.get(agent_type, {})
+        named = {entry.version for entry in entries}
+        left_out = [
+            VersionEntry(agent_type=agent_type, version=old.version, status="retired", fields=old.fields)
+            for old in before.values()
+            if old.version not in named
+        ]
+        memory.tenant.rulebook_version += 1
+        writes = [
+            Write(
+                "versions",
+                {
+                    "tenant_id": who.tenant_id,
+                    "agent_type": agent_type,
+                    "version": entry.version,
+                    "status": entry.status,
+                    "fields": msgspec.json.encode(entry.fields).decode() if entry.fields is not None else None,
+                    "updated_ns": now_ns,
+                    "updated_by": who.entity_id,
+                },
+                key=("tenant_id", "agent_type", "version"),
+            )
+            for entry in (*entries, *left_out)
+        ]
+        detail = {
+            "agent_type": agent_type,
+            "versions": {entry.version: entry.status for entry in (*entries, *left_out)},
+        }
+        event = notice(who.tenant_id, "version_registered", f"versions of {agent_type} set", now_ns, who, detail)
+        return Verdict(200, [*entries, *left_out], [event], writes)
+
+    return Act(who, now_ns, decide)
+
+
+def denied(who: Principal, what: str, now_ns: int) -> Act:
+    """A refused attempt at a door is told of too."""
+    return _access(
+        who, now_ns, "permission_denied", f"{who.role} was refused: {what}", [], 403, None, {"permission": what}, False
+    )
+
+
+def _access(
+    who: Principal,
+    now_ns: int,
+    event_type: str,
+    summary: str,
+    writes: list[Write],
+    code: int,
+    answer: Any,
+    detail: dict[str, Any],
+    changes_access: bool = True,
+) -> Act:
+    def decide(memory: Memory, now_ns: int) -> Verdict:
+        if changes_access:
+            memory.tenant.access_version += 1
+        return Verdict(code, answer, [notice(who.tenant_id, event_type, summary, now_ns, who, detail)], writes)
+
+    return Act(who, now_ns, decide)

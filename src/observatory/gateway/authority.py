@@ -1,0 +1,61 @@
+"""Who may send what (ruling 13). Runs first: nothing of a message counts before its sender does.
+
+An agent's key sends only as an agent, a bound key only as its own, and never `decision_response` or
+`system_event`: an agent cannot approve itself. People send envelopes only in their own name.
+"""
+
+from __future__ import annotations
+
+from observatory.gateway.passage import Passage
+from observatory.gateway.record import notice
+from observatory.protocol.answers import Refused
+from observatory.protocol.identity import agent_entity_id
+from observatory.state import Memory, Principal, Verdict
+
+NEVER_FROM_AGENTS = frozenset({"decision_response", "system_event"})
+MAY_SEND = frozenset({"agent", "approver", "operator", "admin"})
+
+
+def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
+    principal, message = passage.principal, passage.message
+    if memory.tenant.disabled or has_lapsed(principal, memory, now_ns):
+        return Verdict(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
+    tenant_id = principal.tenant_id
+    agent = message.sender_type == "agent"
+    passage.entity_id = agent_entity_id(tenant_id, message.sender_id) if agent else message.sender_id
+    if principal.role == "admin":
+        return None
+    if principal.role == "agent":
+        if not agent:
+            return _refusal(passage, now_ns, "sender_mismatch", "an agent's key sends only as an agent")
+        bound = principal.agent_id
+        if bound is not None and agent_entity_id(tenant_id, bound) != passage.entity_id:
+            return _refusal(passage, now_ns, "sender_mismatch", "this key is bound to another agent")
+        if message.message_type in NEVER_FROM_AGENTS:
+            return _refusal(
+                passage, now_ns, "not_allowed", f"an agent may not send {message.message_type}; a person must"
+            )
+        return None
+    if principal.role not in MAY_SEND:
+        return _refusal(passage, now_ns, "not_allowed", f"the role {principal.role} may not send messages")
+    if message.sender_type != "user" or message.sender_id != principal.user_id:
+        return _refusal(passage, now_ns, "sender_mismatch", "a person sends only in their own name")
+    return None
+
+
+def has_lapsed(principal: Principal, memory: Memory, now_ns: int) -> bool:
+    """Revocation counts at once: what the door had cached is checked again under the lock."""
+    expired = principal.expires_ns is not None and principal.expires_ns <= now_ns
+    return expired or principal.key_id in memory.gone_keys
+
+
+def _refusal(passage: Passage, now_ns: int, reason: str, detail: str) -> Verdict:
+    event = notice(
+        passage.principal.tenant_id,
+        "security_violation",
+        f"refused a {passage.message.message_type}: {detail}",
+        now_ns,
+        passage.principal,
+        {"reason": reason, "key_id": passage.principal.key_id},
+    )
+    return Verdict(403, Refused(reason=reason, detail=detail), [event])

@@ -1,0 +1,275 @@
+"""The first stage: bytes in, a `Message` or the reasons why not out.
+
+Law (rulings 4, 12): what is not valid does not pass, and of what did not pass only the hash goes on. The
+fast path is a typed decode that refuses unknown fields, and cheap looks that are allowed to doubt but
+never to miss; any doubt goes to the exact parse, any fault to the slow walk over the same structs. Pure:
+no clock, no store; the same bytes give the same answer. It never raises on input.
+"""
+
+from hashlib import sha256
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import UNSET
+
+from observatory.gateway import faults
+from observatory.protocol import clock
+from observatory.protocol.answers import Fault
+from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.document import has_no_twin_keys, parse
+from observatory.protocol.envelope import AnyEnvelope, Envelope, priority_of
+from observatory.protocol.events import INFO, SEVERITY, alert_severity
+from observatory.protocol.identity import canonical_id, canonical_uuid
+from observatory.protocol.message import Form, Message
+from observatory.protocol.messages import ActionConfirmation, Heartbeat, StatusAlert, SystemEvent
+from observatory.protocol.otel import uuid_of_trace
+from observatory.protocol.rules import MAX_SAFE
+from observatory.protocol.sealed import strict_decoder
+from observatory.protocol.unknown import count_unknown
+
+NO_PARENT: Final = "meta.parent_step_id is missing; send null for a root step"
+INPUT_NOT_JSON: Final = "action.tool_input is not JSON; it was kept as it is"
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much is taken."""
+
+    message_bytes: int = 1_048_576
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A body that breaks the contract: 422. Names are there only when their own rule holds."""
+
+    faults: tuple[Fault, ...]
+    raw_payload_hash: str
+    agent_id: str | None = None
+    capability_version: str | None = None
+
+    @property
+    def violation_reason(self) -> str:
+        """One line for the event: the first fault and how many more."""
+        first = self.faults[0]
+        more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        return f"{first.path}: {first.problem}{more}"
+
+
+class NotJson(msgspec.Struct, frozen=True):
+    """A body that is no JSON at all: 400."""
+
+    raw_payload_hash: str
+
+
+class TooLarge(msgspec.Struct, frozen=True):
+    """A body beyond the limit: 413. It was not hashed, nothing of it was read."""
+
+    limit: int
+
+
+Intercepted = Message | Violation | NotJson | TooLarge
+
+_DEFAULT: Final = Limits()
+_DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_ENVELOPE: Final = cast(type[Envelope], AnyEnvelope)
+_strict_log: Final = strict_decoder(DecisionLog).decode
+_lenient_log: Final = msgspec.json.Decoder(DecisionLog).decode
+_strict_envelope: Final = strict_decoder(_ENVELOPE).decode
+_lenient_envelope: Final = msgspec.json.Decoder(_ENVELOPE).decode
+_json: Final = msgspec.json.Decoder().decode
+_NIL: Final = "0" * 32
+
+
+def intercept(raw: bytes, limits: Limits = _DEFAULT) -> Intercepted:
+    """Judge one body."""
+    if len(raw) > limits.message_bytes:
+        return TooLarge(limits.message_bytes)
+    digest = sha256(raw).digest()
+    message = None
+    try:
+        # A hint, not a verdict: a wrong guess fails to decode and gets the second look.
+        if b'"envelope_version"' in raw:
+            envelope = _strict_envelope(raw)
+            if _is_plain(raw) and not _has_free_values(envelope):
+                message = _from_envelope(raw, digest, envelope, ())
+        else:
+            log = _strict_log(raw)
+            if _is_plain(raw) and not _has_huge_cost(log):
+                message = _from_log(raw, digest, log, ())
+    except _DECODE_ERRORS:
+        pass
+    return message or _second_look(raw, digest)
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Of a body the strict decoder took: it surely keeps the document's rules on text and keys.
+
+    The decoder itself has refused invalid UTF-8, lone surrogates and what is not finite.
+    """
+    return b"\\u0000" not in raw and has_no_twin_keys(raw)
+
+
+def _has_huge_cost(log: DecisionLog) -> bool:
+    """The costs are the only numbers without bounds; a huge one may be an integer beyond 2^53-1."""
+    delta = log.state_delta
+    return delta is not None and (
+        abs(delta.cumulative_session_cost or 0) > MAX_SAFE or abs(delta.cost or 0) > MAX_SAFE
+    )
+
+
+def _has_free_values(envelope: Envelope) -> bool:
+    """Free-form objects may nest or hold huge integers, unless they hold nothing but text."""
+    payload = envelope.payload
+    free: list[dict[str, Any] | None] = [envelope.metadata]
+    if isinstance(payload, ActionConfirmation):
+        free += [payload.before_state, payload.after_state]
+    elif isinstance(payload, SystemEvent):
+        free.append(payload.detail)
+    return any(type(item) is not str for one in free if one for item in one.values())
+
+
+def _second_look(raw: bytes, digest: bytes) -> Message | Violation | NotJson:
+    """The exact judgement: unknown fields are kept and counted, faults are all found."""
+    document = parse(raw)
+    if document is None:
+        return NotJson(f"sha256:{digest.hex()}")
+    if document.clean:
+        message = _lenient(raw, digest, document.value)
+        if message is not None:
+            return message
+    found = faults.collect(document.value) or [Fault(faults.ROOT, "does not fit the schema")]
+    agent_id, version = faults.sender_of(document.value)
+    return Violation(tuple(found), f"sha256:{digest.hex()}", agent_id, version)
+
+
+def _lenient(raw: bytes, digest: bytes, value: Any) -> Message | None:
+    try:
+        form = faults.form_of(value)
+        if form == "envelope":
+            envelope = _lenient_envelope(raw)
+            return _from_envelope(raw, digest, envelope, _unknown(value, form))
+        log = _lenient_log(raw)
+        return _from_log(raw, digest, log, _unknown(value, form))
+    except _DECODE_ERRORS:
+        return None
+
+
+def _unknown(value: Any, form: Form) -> tuple[str, ...]:
+    return tuple(
+        f"{section}: {count} unknown field{'s' if count > 1 else ''} kept in the archive and not read"
+        for section, count in count_unknown(value, form).items()
+    )
+
+
+def _from_log(raw: bytes, digest: bytes, log: DecisionLog, warnings: tuple[str, ...]) -> Message | None:
+    """None when a rule beyond the types is broken: the trace id is no UUID, the time is no time."""
+    meta, identity, action = log.meta, log.identity, log.action
+    trace = canonical_uuid(meta.trace_id)
+    try:
+        timestamp, timestamp_ns = clock.parse(meta.timestamp)
+    except ValueError:
+        return None
+    if trace is None or (trace_id := trace.replace("-", "")) == _NIL:
+        return None
+    parent = meta.parent_step_id
+    if parent is UNSET:
+        warnings += (NO_PARENT,)
+    if action.tool_input is not None and not _is_json(action.tool_input):
+        warnings += (INPUT_NOT_JSON,)
+    parents: tuple[str, ...] = (canonical_id(parent),) if parent else ()
+    if meta.parent_step_ids:
+        parents = tuple(
+            dict.fromkeys((*parents, *(canonical_id(one) for one in meta.parent_step_ids if one)))
+        )
+    return Message(
+        form="decision_log",
+        message_type="decision_log",
+        message_id=None,
+        raw=raw,
+        digest=digest,
+        timestamp=timestamp,
+        timestamp_ns=timestamp_ns,
+        trace_id=trace_id,
+        session_id=meta.session_id and canonical_id(meta.session_id),
+        step_id=meta.step_id and canonical_id(meta.step_id),
+        parents=parents,
+        span_id=None,
+        parent_span_id=None,
+        sender_type="agent",
+        sender_id=identity.agent_id,
+        hub_address=None,
+        recipient=identity.recipient,
+        recipient_type=None,
+        agent_type=identity.agent_type,
+        capability_version=identity.capability_version,
+        cluster_id=meta.cluster_id,
+        model=identity.model,
+        provider=identity.provider,
+        conversation_id=None,
+        priority="normal",
+        severity=INFO,
+        tool=action.tool_call,
+        status=action.status,
+        log=log,
+        envelope=None,
+        warnings=warnings,
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _json(text)
+    except (*_DECODE_ERRORS, UnicodeEncodeError):
+        return False
+    return True
+
+
+def _from_envelope(raw: bytes, digest: bytes, envelope: Envelope, warnings: tuple[str, ...]) -> Message:
+    timestamp, timestamp_ns = clock.parse(envelope.timestamp)
+    trace_id = envelope.trace_id.lower()
+    metadata = envelope.metadata or {}
+    session_id = metadata.get("session_id")
+    severity, tool, status = _summary(envelope)
+    return Message(
+        form="envelope",
+        message_type=envelope.message_type,
+        message_id=envelope.message_id,
+        raw=raw,
+        digest=digest,
+        timestamp=timestamp,
+        timestamp_ns=timestamp_ns,
+        trace_id=trace_id,
+        session_id=canonical_id(session_id) if session_id else uuid_of_trace(trace_id),
+        step_id=envelope.message_id,
+        parents=(),
+        span_id=envelope.span_id.lower(),
+        parent_span_id=envelope.parent_span_id and envelope.parent_span_id.lower(),
+        sender_type=envelope.sender.entity_type,
+        sender_id=envelope.sender.entity_id,
+        hub_address=envelope.sender.hub_address,
+        recipient=envelope.recipient.entity_id,
+        recipient_type=envelope.recipient.entity_type,
+        agent_type=None,
+        capability_version=None,
+        cluster_id=None,
+        model=None,
+        provider=None,
+        conversation_id=metadata.get("conversation_id"),
+        priority=priority_of(envelope),
+        severity=severity,
+        tool=tool,
+        status=status,
+        log=None,
+        envelope=envelope,
+        warnings=warnings,
+    )
+
+
+def _summary(envelope: Envelope) -> tuple[int, str | None, str | None]:
+    """Severity, tool and status: short words of the contract, never text of the payload."""
+    payload = envelope.payload
+    if isinstance(payload, Heartbeat):
+        return SEVERITY["heartbeat"], None, None
+    if isinstance(payload, StatusAlert):
+        return alert_severity(payload.severity), None, payload.severity
+    if isinstance(payload, ActionConfirmation):
+        return INFO, payload.action_type, payload.status
+    return INFO, None, None

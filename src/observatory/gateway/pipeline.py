@@ -1,0 +1,254 @@
+"""The corridor: the order of stages, and one batch from memory to finished rows.
+
+`STAGES` is the law of the house in one tuple: who, whose, where, which version. A batch belongs to one
+tenant and runs inside one transaction whose chain head is locked; it is synchronous and pure but for
+that transaction, so running it again after a rollback gives the same rows. Nothing here knows SQL, a
+socket or a clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from observatory.gateway import authority, placement, registry, versions
+from observatory.gateway.passage import Passage, Stage
+from observatory.gateway.record import Scribe, Service, notice
+from observatory.ports import Transaction
+from observatory.protocol.answers import Accepted, Refused
+from observatory.protocol.identity import agent_entity_id, mint
+from observatory.protocol.otel import span_id_of
+from observatory.protocol.steps import step_of_name
+from observatory.state import (
+    Act,
+    Arrival,
+    Breach,
+    Changes,
+    Draft,
+    Memory,
+    MessageRow,
+    Rulebook,
+    Step,
+    Submission,
+    Verdict,
+    Wants,
+)
+
+STAGES: tuple[Stage, ...] = (authority.check, registry.recognise, placement.place, versions.check)
+
+# 64-bit nanoseconds end in 2262; a clock beyond that keeps its text and is ordered last.
+MAX_NS = (1 << 63) - 1
+
+
+class Batch:
+    """One transaction's worth of submissions of one tenant, in arrival order."""
+
+    def __init__(self, service: Service, tenant_id: str, items: Sequence[Submission], now_ns: int) -> None:
+        self._service = service
+        self._tenant_id = tenant_id
+        self._items = items
+        self._now_ns = now_ns
+
+    def wants(self) -> Wants:
+        wants = Wants()
+        for item in self._items:
+            who = item.principal
+            # The gateway itself holds no key; who makes a tenant has theirs in the home tenant.
+            if who.tenant_id == self._tenant_id and not who.key_id.startswith("sys_"):
+                wants.keys[who.key_id] = who.access_version
+            if isinstance(item, Arrival):
+                placement.want(item.message, self._tenant_id, wants)
+            elif isinstance(item, Breach):
+                if item.agent_id is not None:
+                    wants.agents.add(agent_entity_id(self._tenant_id, item.agent_id))
+            else:
+                wants.steps |= item.wants.steps
+                wants.sessions |= item.wants.sessions
+                wants.agents |= item.wants.agents
+        return wants
+
+    def run(self, transaction: Transaction, known: Rulebook) -> tuple[list[Verdict], Memory]:
+        memory = transaction.load(self._tenant_id, self.wants(), known)
+        changes = Changes()
+        scribe = Scribe(self._service, memory, changes, self._now_ns)
+        verdicts = [self._judge(item, memory, changes, scribe) for item in self._items]
+        if changes.audit or changes.writes:
+            transaction.save(memory, changes)
+        return verdicts, memory
+
+    def _judge(self, item: Submission, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
+        if isinstance(item, Arrival):
+            return self._walk(item, memory, changes, scribe)
+        if authority.has_lapsed(item.principal, memory, self._now_ns):
+            return Verdict(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
+        verdict = self._breach(item, memory) if isinstance(item, Breach) else self._act(item, memory)
+        changes.writes += verdict.writes
+        for event in verdict.events:
+            scribe.append(event)
+        return verdict
+
+    def _act(self, item: Act, memory: Memory) -> Verdict:
+        return item.decide(memory, self._now_ns)
+
+    def _walk(self, item: Arrival, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
+        passage = Passage(item.message, item.principal, item.received_ns)
+        passage.warnings.extend(item.message.warnings)
+        for stage in STAGES:
+            verdict = stage(passage, memory, self._now_ns)
+            if verdict is not None:
+                break
+        else:
+            verdict = None
+        for event in passage.events:
+            scribe.append(event)
+        changes.writes += passage.writes
+        if verdict is not None:
+            for event in verdict.events:
+                scribe.append(event)
+            return verdict
+        return self._deliver(passage, memory, changes, scribe)
+
+    def _deliver(self, passage: Passage, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
+        message, session = passage.message, passage.session
+        assert session is not None  # placement is a stage and never leaves it out
+        number = scribe.next_sequence
+        message_id = message.message_id or mint("msg_", self._now_ns, number)
+        scribe.append(_delivered(passage, message_id, session.session_no, session.trace_id))
+        warnings = tuple(passage.warnings)
+        changes.messages.append(
+            MessageRow(
+                number,
+                message_id,
+                passage.step_id,
+                passage.name,
+                session.session_no,
+                message.message_type,
+                "forwarded",
+                "\n".join(passage.parents) or None,
+                passage.parent_inferred,
+                msgspec.json.encode(warnings).decode() if warnings else None,
+                message.digest,
+                message.raw,
+            )
+        )
+        memory.steps[passage.name] = Step(
+            passage.name,
+            number,
+            message.digest,
+            session.session_id,
+            passage.step_id,
+            message_id,
+            "forwarded",
+            warnings,
+        )
+        _fold(passage, number)
+        return Verdict(
+            202,
+            Accepted(
+                message_id=message_id,
+                session_id=session.session_id,
+                step_id=passage.step_id,
+                sequence_number=number,
+                state="forwarded",
+                warnings=warnings,
+            ),
+        )
+
+    def _breach(self, item: Breach, memory: Memory) -> Verdict:
+        """A violation is told of by hash and rule; the body was never kept (ruling 12)."""
+        if item.agent_id is not None:
+            entity_id = agent_entity_id(self._tenant_id, item.agent_id)
+            agent = memory.agents.get(entity_id)
+            if agent is None:  # a ghost node: known only by what it sent wrongly
+                agent = registry.enrol(memory, entity_id, item.agent_id, self._now_ns)
+            agent.violation_ns, agent.dirty = self._now_ns, True
+        who = item.agent_id or "an agent that could not be read"
+        event = notice(
+            self._tenant_id,
+            "schema_violation",
+            f"refused a message of {who}",
+            self._now_ns,
+            item.principal,
+            {
+                "agent_id": item.agent_id,
+                "capability_version": item.capability_version,
+                "violation_reason": item.reason,
+                "raw_payload_hash": item.raw_payload_hash,
+            },
+        )
+        return Verdict(item.code, item.answer, [event])
+
+
+def _delivered(passage: Passage, message_id: str, session_no: int, trace_id: str) -> Draft:
+    message, agent = passage.message, passage.agent
+    conversation = message.conversation_id or (passage.session.session_id if passage.session else None)
+    attributes: dict[str, object] = {
+        "av.conversation.id": conversation,
+        "av.message.type": message.message_type,
+        "av.message.priority": message.priority,
+        "av.delivery.latency_ms": (passage.received_ns - message.timestamp_ns) // 1_000_000,
+        "av.message.digest": "sha256:" + message.digest.hex(),
+        "av.step.id": passage.step_id,
+    }
+    hub = message.hub_address
+    trust = None
+    if agent is not None:
+        attributes["av.sender.agent_id"] = agent.agent_id
+        hub, trust = hub or agent.hub_address, agent.trust_level
+    if hub is not None:
+        attributes["av.sender.hub_address"] = hub
+    recipient_id = None
+    if message.recipient is not None:
+        if message.recipient_type in ("user", "agent", "system"):
+            recipient_id = message.recipient
+            if message.recipient_type == "agent":
+                recipient_id = agent_entity_id(passage.principal.tenant_id, message.recipient)
+            attributes["av.recipient.entity_type"] = message.recipient_type
+        else:
+            attributes["av.recipient.address"] = message.recipient
+    tool = f": {message.tool} {message.status}" if message.tool else f": {message.status}" if message.status else ""
+    parent_span = message.parent_span_id
+    if parent_span is None and passage.parents:
+        parent_span = span_id_of(step_of_name(passage.parents[0]))
+    return Draft(
+        event_type="heartbeat" if message.message_type == "heartbeat" else "message_delivered",
+        severity=message.severity,
+        timestamp=message.timestamp,
+        timestamp_ns=max(-MAX_NS, min(MAX_NS, message.timestamp_ns)),
+        trace_id=trace_id,
+        summary=f"{message.message_type} from {message.sender_id}{tool}",
+        span_id=message.span_id or span_id_of(passage.step_id),
+        parent_span_id=parent_span,
+        message_id=message_id,
+        message_type=message.message_type,
+        session_no=session_no,
+        attributes=attributes,
+        sender_id=passage.entity_id,
+        sender_type=message.sender_type,
+        recipient_id=recipient_id,
+        hub_address=hub,
+        trust_level=trust,
+    )
+
+
+def _fold(passage: Passage, number: int) -> None:
+    """What the session, the agent and its membership are after this message."""
+    session, member, message = passage.session, passage.member, passage.message
+    assert session is not None
+    if session.messages == 0:
+        session.first_seq = number
+    session.last_seq, session.dirty = number, True
+    # By the gateway's clock: a sender's may be years off.
+    session.last_ns = max(session.last_ns, passage.received_ns)
+    session.messages += 1
+    registry.heard(passage)
+    if member is None:
+        return
+    member.last_step, member.last_seq, member.dirty = passage.name, number, True
+    member.messages += 1
+    delta = message.log.state_delta if message.log is not None else None
+    if delta is not None:
+        member.tokens += delta.tokens_consumed or 0
+        if delta.cumulative_session_cost is not None:
+            member.cost = delta.cumulative_session_cost

@@ -1,0 +1,79 @@
+"""The two canonical forms of the trail, and the one spelling of a hash.
+
+`av_json` is the seed's form ("av-json/1": ASCII escapes, keys by code point, Python's float repr) and feeds
+`event_hash`. `jcs` is RFC 8785 and is what is stored, served and hashed as `record_hash`. Audit events hold
+no floats and no integer beyond 2^53-1 (ruling 34); within that subset msgspec's sorted encoder writes
+RFC 8785 bytes, and everything outside it is refused with ValueError, never written differently.
+Sentences of errors name the rule, never a value: what is hashed may be secret.
+"""
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from json import JSONEncoder
+from typing import Any
+
+import msgspec
+
+MAX_SAFE_INTEGER = 2**53 - 1  # RFC 8785 §3.2.2.3: numbers are IEEE 754 doubles; beyond this they lose digits
+
+_seed_form = JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_sorted = msgspec.json.Encoder(order="sorted")
+_FOUR_BYTE_LEADS = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
+
+
+def av_json(value: Any) -> bytes:
+    """The seed's bytes of a value; ValueError for NaN and infinities, which are not JSON."""
+    return _seed_form.encode(value).encode("ascii")
+
+
+def jcs(value: Any) -> bytes:
+    """The RFC 8785 bytes of a mapping or list without floats; ValueError outside the subset."""
+    try:
+        check_subset((value,))
+        return encode_checked(value)
+    except RecursionError:
+        raise ValueError("an audit record is nested too deeply") from None
+
+
+def sha256_text(data: bytes) -> str:
+    return "sha256:" + sha256(data).hexdigest()
+
+
+def check_subset(values: Iterable[Any]) -> None:
+    """Refuse whatever msgspec would write in a form of its own: floats, bytes, dates, enums, big integers."""
+    for value in values:
+        kind = type(value)
+        if kind is str or value is None or kind is bool:
+            continue
+        if kind is int:
+            if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+                raise ValueError("an audit record holds no integer beyond 2^53-1")
+        elif kind is dict:
+            check_subset(value.values())
+        elif kind is list or kind is tuple:
+            check_subset(value)
+        elif kind is float:
+            raise ValueError("an audit record holds no floats; write a decimal string")
+        else:
+            raise ValueError("an audit record holds plain JSON values only")
+
+
+def encode_checked(value: Any) -> bytes:
+    """`jcs` for a value whose members already passed `check_subset`."""
+    try:
+        encoded = _sorted.encode(value)
+    except TypeError:
+        raise ValueError("an audit record's keys are plain strings") from None
+    # msgspec sorts keys by code point, RFC 8785 §3.2.3 by UTF-16 unit: they part only at astral characters.
+    if not encoded.isascii() and any(lead in encoded for lead in _FOUR_BYTE_LEADS):
+        return msgspec.json.encode(_in_utf16_order(value))
+    return encoded
+
+
+def _in_utf16_order(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return {name: _in_utf16_order(value[name]) for name in names}
+    if isinstance(value, list | tuple):
+        return [_in_utf16_order(item) for item in value]
+    return value

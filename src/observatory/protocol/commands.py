@@ -1,0 +1,76 @@
+"""What an operator can tell the gateway to do.
+
+Law: the seed's three commands with the seed's payloads, `Unpause`, and the three answers at a gate.
+Who commands is never in the payload: identity comes from the key (ruling 13).
+"""
+
+from typing import Annotated, Any
+
+from msgspec import Meta as Rule
+from msgspec import Struct
+
+from observatory.protocol.rules import Name
+
+Prompt = Annotated[str, Rule(min_length=1, max_length=262144)]
+
+
+class Pause(Struct, frozen=True, kw_only=True, tag_field="command", tag="pause"):
+    """Hold all further messages of the agent in that session."""
+
+    session_id: Name
+    agent_id: Name
+
+
+class Unpause(Struct, frozen=True, kw_only=True, tag_field="command", tag="unpause"):
+    """Let them go, in arrival order."""
+
+    session_id: Name
+    agent_id: Name
+
+
+class Rewrite(Struct, frozen=True, kw_only=True, tag_field="command", tag="rewrite"):
+    """Put a whole new message of the same form in the place of a held one."""
+
+    session_id: Name
+    agent_id: Name
+    original_message_id: Name
+    new_content: dict[str, Any]
+
+
+class Inject(Struct, frozen=True, kw_only=True, tag_field="command", tag="inject"):
+    """Put a prompt into the agent's next context."""
+
+    session_id: Name
+    agent_id: Name
+    prompt: Prompt
+
+
+class Approve(Struct, frozen=True, kw_only=True, tag_field="command", tag="approve"):
+    """Forward the message held at a gate."""
+
+    session_id: Name
+    agent_id: Name
+    message_id: Name
+    note: str | None = None
+
+
+class Edit(Struct, frozen=True, kw_only=True, tag_field="command", tag="edit"):
+    """Rewrite the message held at a gate and forward it."""
+
+    session_id: Name
+    agent_id: Name
+    message_id: Name
+    new_content: dict[str, Any]
+    note: str | None = None
+
+
+class Reject(Struct, frozen=True, kw_only=True, tag_field="command", tag="reject"):
+    """Never forward the message held at a gate; tell the agent."""
+
+    session_id: Name
+    agent_id: Name
+    message_id: Name
+    note: str | None = None
+
+
+Command = Pause | Unpause | Rewrite | Inject | Approve | Edit | Reject

@@ -1,0 +1,148 @@
+"""What holds for any JSON document we take, whatever it says.
+
+Law (ruling 4): no key twice in one object, no U+0000 and no lone surrogate in any string, no integer
+beyond ±(2^53-1), no NaN or Infinity, at most 64 levels. Decoders for speed are silent on most of these,
+so there are two looks: `has_no_twin_keys`, cheap, for what a typed decoder already took; and `parse`,
+exact, which marks every offence in the tree it returns. Neither ever raises on input.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from observatory.protocol.rules import MAX_SAFE
+
+MAX_DEPTH: Final = 64
+
+_any: Final = msgspec.json.Decoder()
+_encode: Final = msgspec.json.Encoder().encode
+_PLAIN: Final = frozenset({int, float, bool})
+_surrogate: Final = re.compile("[\ud800-\udfff]")
+
+
+class Twin(dict[str, Any]):
+    """An object in which a key stood twice."""
+
+
+class BigInteger:
+    """An integer beyond ±(2^53-1)."""
+
+
+class NotFinite:
+    """NaN, Infinity, or a number no double can hold."""
+
+
+class TooDeep:
+    """A document nested so deep that it was not read."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A parsed body: the tree, with offences marked by the classes above."""
+
+    value: Any
+    clean: bool
+
+
+def has_no_twin_keys(raw: bytes) -> bool:
+    """False when a key may stand twice in one object of `raw`, a body some decoder has taken.
+
+    Decoding keeps the last of equal keys, so writing the tree again has fewer quote characters if and
+    only if a key was dropped: `\\"` is the one other way to write a quote but for `\\u0022`, which is
+    answered with doubt. Three microseconds a kilobyte, exact at every level.
+    """
+    if b"\\u0022" in raw:
+        return False
+    return _encode(_any.decode(raw)).count(b'"') == raw.count(b'"')
+
+
+def parse(raw: bytes) -> Document | None:
+    """The document, or None when the bytes are no JSON (RFC 8259, UTF-8)."""
+    try:
+        text = raw.decode()
+        value = _decoder.decode(text)
+    except RecursionError:
+        return Document(TooDeep(), False)
+    except ValueError:
+        return None
+    return Document(value, _is_clean(value, 1))
+
+
+def _is_clean(value: Any, level: int) -> bool:
+    """Whether `offences` would find nothing; several times faster, for what is sent every day."""
+    kind = type(value)
+    if kind is str:
+        return _is_clean_text(value)
+    if kind is dict:
+        return level <= MAX_DEPTH and all(
+            _is_clean_text(key) and _is_clean(item, level + 1) for key, item in value.items()
+        )
+    if kind is list:
+        return level <= MAX_DEPTH and all(_is_clean(item, level + 1) for item in value)
+    return value is None or kind in _PLAIN
+
+
+def _is_clean_text(text: str) -> bool:
+    return "\0" not in text and (text.isascii() or _surrogate.search(text) is None)
+
+
+def offences(value: Any, level: int = 1) -> Iterator[str]:
+    """The document rules broken at or below `value`, as sentences that quote nothing."""
+    if isinstance(value, str):
+        yield from text_offences(value)
+    elif isinstance(value, BigInteger):
+        yield "an integer must lie within ±(2^53-1)"
+    elif isinstance(value, NotFinite):
+        yield "a number must be finite; NaN and Infinity are not allowed"
+    elif isinstance(value, TooDeep) or (isinstance(value, dict | list) and level > MAX_DEPTH):
+        yield f"a message must not nest deeper than {MAX_DEPTH} levels"
+    elif isinstance(value, dict):
+        if isinstance(value, Twin):
+            yield "an object must not hold the same key twice"
+        for key, item in value.items():
+            for problem in text_offences(key):
+                yield problem.replace("text", "a key", 1)
+            yield from offences(item, level + 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from offences(item, level + 1)
+
+
+def text_offences(text: str) -> Iterator[str]:
+    """The rules a string breaks: no U+0000, no lone surrogate."""
+    if "\0" in text:
+        yield "text must not hold the character U+0000"
+    if not text.isascii() and _surrogate.search(text):
+        yield "text must not hold a lone surrogate"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    return made if len(made) == len(pairs) else Twin(made)
+
+
+def _integer(text: str) -> int | BigInteger:
+    # The length first: turning a million digits into an integer takes quadratic time.
+    if len(text) > 17:
+        return BigInteger()
+    number = int(text)
+    return number if -MAX_SAFE <= number <= MAX_SAFE else BigInteger()
+
+
+def _float(text: str) -> float | NotFinite:
+    number = float(text)
+    return number if abs(number) != float("inf") else NotFinite()
+
+
+def _constant(_: str) -> NotFinite:
+    return NotFinite()
+
+
+_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=_constant,
+)

@@ -1,0 +1,207 @@
+"""What the gateway says happened: event names, their severities, and the audit event's shape.
+
+Law: an event name stands in `SEVERITY` or it is not one of ours; the numbers are the seed's ten rows and,
+by the same scale, the rest (ruling 9). An audit event has the seed's keys, key for key, and holds no
+floats (ruling 34): scores and money are decimal text, latency is whole milliseconds.
+"""
+
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+DEBUG: Final = 5
+INFO: Final = 9
+NOTICE: Final = 10  # somebody decided or changed something
+WARN: Final = 13
+ERROR: Final = 17
+FATAL: Final = 21
+
+SEVERITY: Final[dict[str, int]] = {
+    # the seed's table
+    "heartbeat": DEBUG,
+    "message_delivered": INFO,
+    "message_read": INFO,
+    "agent_connected": INFO,
+    "agent_disconnected": INFO,
+    "decision_made": NOTICE,
+    "policy_evaluated": NOTICE,
+    "action_executed": NOTICE,
+    "error": ERROR,
+    "security_violation": FATAL,
+    # the corridor
+    "message_held": INFO,
+    "message_released": INFO,
+    "message_rejected": WARN,
+    "message_refused": WARN,
+    "message_rerouted": WARN,
+    "message_undeliverable": ERROR,
+    "schema_violation": WARN,
+    "version_unknown": WARN,
+    "version_registered": NOTICE,
+    "version_retired": NOTICE,
+    "causal_cycle_refused": WARN,
+    "parent_unknown": WARN,
+    "cost_decreased": WARN,
+    # entropy
+    "entropy_alert": ERROR,
+    "entropy_warning": WARN,
+    "entropy_recovered": INFO,
+    "entropy_discrepancy": WARN,
+    "loop_detected": ERROR,
+    # budgets
+    "budget_set": NOTICE,
+    "budget_warning": WARN,
+    "budget_exceeded": ERROR,
+    # people at work
+    "hitl_intervention": NOTICE,
+    "hitl_reversed": NOTICE,
+    "gate_opened": NOTICE,
+    "gate_expired": WARN,
+    "pause_acknowledged": INFO,
+    "pause_confirmed": INFO,
+    "kill_switch_requested": WARN,
+    "kill_switch_engaged": FATAL,
+    "kill_switch_released": WARN,
+    "instruction_issued": NOTICE,
+    "fact_marked_false": WARN,
+    "fact_quarantined": WARN,
+    "drift_reconciled": NOTICE,
+    # registry and routing
+    "agent_registered": INFO,
+    "agent_evicted": WARN,
+    "agent_recovered": INFO,
+    "agent_joined_room": INFO,
+    "agent_left_room": INFO,
+    "route_changed": NOTICE,
+    "breaker_opened": ERROR,
+    "breaker_half_opened": WARN,
+    "breaker_closed": INFO,
+    "policy_changed": NOTICE,
+    "setting_changed": NOTICE,
+    # tenants, people, keys
+    "tenant_created": NOTICE,
+    "user_created": NOTICE,
+    "user_disabled": NOTICE,
+    "user_signed_in": NOTICE,
+    "user_signed_out": NOTICE,
+    "login_issued": NOTICE,
+    "key_created": NOTICE,
+    "key_revoked": NOTICE,
+    "permission_granted": NOTICE,
+    "permission_denied": WARN,
+    "role_changed": NOTICE,
+    # clock and outside
+    "job_created": NOTICE,
+    "job_changed": NOTICE,
+    "job_fired": INFO,
+    "job_missed": WARN,
+    "reminder_scheduled": INFO,
+    "webhook_received": INFO,
+    "webhook_rejected": WARN,
+    "webhook_delivered": INFO,
+    "webhook_failed": WARN,
+    "webhook_dead": ERROR,
+    # trail and proof
+    "session_started": NOTICE,
+    "session_ended": NOTICE,
+    "session_sealed": NOTICE,
+    "thought_recorded": INFO,
+    "chain_verified": NOTICE,
+    "chain_broken": FATAL,
+    "checkpoint_witnessed": INFO,
+    "rollback_accepted": FATAL,
+    "payload_shredded": NOTICE,
+    "export_created": NOTICE,
+    "mcp_called": INFO,
+    "mcp_refused": WARN,
+    "service_started": INFO,
+    "service_stopped": INFO,
+}
+
+_ALERT: Final[dict[str, int]] = {
+    "info": INFO,
+    "warning": WARN,
+    "error": ERROR,
+    "critical": FATAL,
+}
+_RANGES: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+
+
+def severity_text(number: int) -> str:
+    """OTel's short name of a severity number, 1 to 24, four numbers a name."""
+    if not 1 <= number <= 24:
+        raise ValueError("a severity number lies within 1 and 24")
+    return _RANGES[(number - 1) // 4]
+
+
+def alert_severity(severity: str) -> int:
+    """The number of a status alert's own severity."""
+    return _ALERT[severity]
+
+
+class SchemaViolationEvent(Struct, frozen=True, kw_only=True):
+    """A message was refused at the boundary. The hash is kept, never the body."""
+
+    agent_id: str | None
+    capability_version: str | None
+    violation_reason: str
+    raw_payload_hash: str
+    event_type: Literal["schema_violation"] = "schema_violation"
+
+
+class RepeatedPattern(Struct, frozen=True, kw_only=True):
+    intent: str | None
+    tool_call: str | None
+    action_status: str | None
+
+
+class EntropyAlertEvent(Struct, frozen=True, kw_only=True):
+    """A session goes in circles. The seed's keys; on the live channel the score is a number."""
+
+    session_id: str
+    agent_id: str
+    entropy_score: float
+    window_size: int
+    repeated_pattern: RepeatedPattern
+    occurrence_count: int
+    detector: Literal["ratio", "fingerprint"] = "ratio"
+    event_type: Literal["entropy_alert"] = "entropy_alert"
+
+
+class HITLInterventionEvent(Struct, frozen=True, kw_only=True):
+    """A person stepped in."""
+
+    command: Literal["pause", "unpause", "rewrite", "inject", "approve", "edit", "reject"]
+    operator_id: str
+    session_id: str
+    agent_id: str
+    issued_at: str
+    message_id: str | None = None
+    before_hash: str | None = None
+    after_hash: str | None = None
+    reversed_at: str | None = None
+    event_type: Literal["hitl_intervention"] = "hitl_intervention"
+
+
+class HashChain(Struct, frozen=True, kw_only=True):
+    event_hash: str
+    previous_hash: str
+    sequence_number: int
+
+
+class AuditEvent(Struct, frozen=True, kw_only=True):
+    """An audit event as served."""
+
+    audit_event_id: str
+    timestamp: str
+    observed_timestamp: str
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    severity_number: int
+    severity_text: str
+    body: dict[str, Any]
+    resource: dict[str, Any]
+    attributes: dict[str, Any]
+    hash_chain: HashChain
+    trace_flags: int = 1

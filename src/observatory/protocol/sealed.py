@@ -1,0 +1,61 @@
+"""A struct type's strict twin, made from the type itself.
+
+Law: fields are written once. The plain structs take and skip unknown fields; `sealed(T)` is a subclass
+of T, all the way down, that refuses them. So the fast path learns from the decoder alone that nothing
+unknown was sent, and whatever a sealed decoder returns is still a T.
+"""
+
+import types
+import typing
+from collections.abc import Hashable
+from functools import cache, reduce
+from operator import or_
+from typing import Annotated, Any, TypeVar, Union
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def strict_decoder(tp: type[T]) -> "msgspec.json.Decoder[T]":
+    """A JSON decoder for `tp` (a struct or a union of structs) that refuses unknown fields."""
+    twin: type[T] = _sealed(typing.cast(Hashable, tp))
+    return msgspec.json.Decoder(twin)
+
+
+@cache
+def _sealed(tp: Any) -> Any:
+    if isinstance(tp, type) and issubclass(tp, msgspec.Struct):
+        return _sealed_struct(tp)
+    origin, arguments = typing.get_origin(tp), typing.get_args(tp)
+    if origin is Annotated:
+        return Annotated[(_sealed(arguments[0]), *arguments[1:])]
+    if origin in (Union, types.UnionType):
+        return reduce(or_, (_sealed(one) for one in arguments))
+    if origin in (list, tuple, dict):
+        return origin[tuple(_sealed(one) for one in arguments)]
+    return tp
+
+
+def _sealed_struct(cls: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    config = cls.__struct_config__
+    fields: list[tuple[str, type, Any]] = []
+    for one in msgspec.structs.fields(cls):
+        default = msgspec.field(default=one.default)
+        if one.default_factory is not msgspec.NODEFAULT:
+            default = msgspec.field(default_factory=one.default_factory)
+        elif one.default is msgspec.NODEFAULT:
+            default = msgspec.field()
+        fields.append((one.name, _sealed(hints[one.name]), default))
+    return msgspec.defstruct(
+        cls.__name__,
+        fields,
+        bases=(cls,),
+        module=cls.__module__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+        tag_field=config.tag_field,
+        tag=config.tag,
+    )

@@ -1,0 +1,204 @@
+"""What is still to be sent, in order: leftover spools, our own spool, memory.
+
+Law: whatever is on disk is older than whatever is in memory, so moving memory to disk moves all of it,
+the batch in flight first. A line is given up only when it was judged, or when memory *and* disk are full.
+No threads and no locks here: the outbox calls under its own.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from weakref import WeakValueDictionary
+
+from observatory.sdk.credentials import Door
+from observatory.sdk.delivery import Delivery
+from observatory.sdk.errors import Lost
+from observatory.sdk.spool import Spool
+from observatory.sdk.step import Step
+
+log = logging.getLogger("observatory.sdk")
+BATCH_BYTES = 4 << 20
+
+
+class Batch:
+    """Lines on their way, and the steps that wait for their verdict."""
+
+    def __init__(self, lines: list[bytes], steps: Sequence[Step | None], spool: Spool | None) -> None:
+        self.lines = lines
+        self.steps = steps
+        self.spool = spool  # where these lines stand first, or None while they are only in memory
+
+
+class Backlog:
+    def __init__(self, name: str, door: Door, delivery: Delivery) -> None:
+        self.name = name
+        self.lost = 0
+        self.taken_n = self.settled_n = 0
+        self.queue: deque[tuple[bytes, Step]] = deque()
+        self.disk_failed = False
+        self._door = door
+        self._folder = door.data / "spool"
+        self._delivery = delivery
+        self._flight: Batch | None = None
+        self._adopted: list[Spool] = []
+        self._spool: Spool | None = None
+        self._unsynced = False
+        # Steps that someone still holds, by their line's number in our spool: memory stays bounded.
+        self._spooled: WeakValueDictionary[int, Step] = WeakValueDictionary()
+        self._spooled_n = self._drained_n = 0
+
+    def find_leftovers(self) -> list[Spool]:
+        return Spool.adopt(self._folder, self.name, self._door.url, self._delivery.spool_bytes)
+
+    def adopt(self, spools: list[Spool]) -> None:
+        self._adopted = spools
+
+    @property
+    def on_disk(self) -> Spool | None:
+        """The spool whose turn it is."""
+        for spool in (*self._adopted, self._spool):
+            if spool is not None and spool.pending:
+                return spool
+        return None
+
+    @property
+    def has_leftovers(self) -> bool:
+        return any(spool.pending for spool in self._adopted)
+
+    @property
+    def in_memory(self) -> int:
+        flight = self._flight
+        return len(self.queue) + (len(flight.lines) if flight is not None and flight.spool is None else 0)
+
+    def put(self, line: bytes, step: Step) -> bool:
+        """Take one line, to disk with all of memory if memory is full; False if there is no room at all."""
+        if len(self.queue) >= self._delivery.max_queue:
+            self.spill()
+            if len(self.queue) >= self._delivery.max_queue:
+                self._lose(step)
+                return False
+        self.taken_n += 1
+        self.queue.append((line, step))
+        return True
+
+    def next_batch(self, max_lines: int) -> Batch | None:
+        """The oldest lines. They stay ours until `take_back`."""
+        spool = self.on_disk
+        if spool is not None:
+            lines = spool.peek(max_lines, BATCH_BYTES)
+            numbers = range(self._drained_n, self._drained_n + len(lines))
+            steps = [self._spooled.get(n) if spool is self._spool else None for n in numbers]
+            self._flight = Batch(lines, steps, spool) if lines else None
+            return self._flight
+        size = 0
+        taken: list[tuple[bytes, Step]] = []
+        while self.queue and len(taken) < max_lines and size < BATCH_BYTES:
+            taken.append(self.queue.popleft())
+            size += len(taken[-1][0])
+        lines, steps = [line for line, _ in taken], [step for _, step in taken]
+        self._flight = Batch(lines, steps, None) if taken else None
+        return self._flight
+
+    def take_back(self, n: int) -> None:
+        """`n` lines of the batch in flight are settled; the others wait again where they stood."""
+        batch, self._flight = self._flight, None
+        if batch is None:
+            return
+        if batch.spool is None:
+            rest = zip(batch.lines[n:], batch.steps[n:], strict=True)
+            self.queue.extendleft(reversed([(line, step) for line, step in rest if step is not None]))
+            self.settled_n += n
+            return
+        if n:
+            batch.spool.advance(sum(len(line) + 1 for line in batch.lines[:n]))
+        if batch.spool is self._spool:
+            self._drained_n += n
+            self.settled_n += n
+        elif not batch.spool.pending:
+            self._adopted.remove(batch.spool)
+            batch.spool.release()
+
+    def spill(self) -> None:
+        """Move memory to our spool as far as there is room: what is in flight first, it is older."""
+        flight = self._flight
+        try:
+            if flight is not None and flight.spool is None:
+                if self._to_disk(flight.lines, flight.steps, whole=True) < len(flight.lines):
+                    return
+                flight.spool = self._spool
+            if self.queue:
+                lines, steps = [line for line, _ in self.queue], [step for _, step in self.queue]
+                for _ in range(self._to_disk(lines, steps)):
+                    self.queue.popleft()
+        except OSError as exc:
+            self._warn(f"cannot be written ({exc.strerror})")
+
+    def _to_disk(self, lines: list[bytes], steps: Sequence[Step | None], whole: bool = False) -> int:
+        if self._spool is None:
+            room = self._delivery.spool_bytes
+            self._spool = Spool.create(self._folder, self.name, self._door.url, room)
+        n = self._spool.fits(lines)
+        if n < len(lines):
+            self._warn(f"is full ({self._delivery.spool_bytes} bytes)")
+        if n == 0 or (whole and n < len(lines)):
+            return 0
+        self._spool.append(lines[:n])
+        self._unsynced = True
+        for number, step in enumerate(steps[:n], self._spooled_n):
+            if step is not None:
+                self._spooled[number] = step
+        self._spooled_n += n
+        return n
+
+    def to_sync(self) -> Spool | None:
+        """The spool that needs a flush to the device, once."""
+        spool, self._unsynced = self._spool if self._unsynced else None, False
+        return spool
+
+    def release(self) -> str:
+        """Everything to disk and let go; tells what is left there, or nothing."""
+        self.spill()
+        left = []
+        for spool in (*self._adopted, self._spool):
+            if spool is None:
+                continue
+            if spool.pending:
+                left.append(str(spool.path))
+                spool.sync()
+            spool.release()
+        self._adopted, self._spool = [], None
+        for step in list(self._spooled.values()):
+            if step.verdict is None:
+                step.settle(None)
+        if not left:
+            return ""
+        return f"{self._spooled_n - self._drained_n} messages wait in {', '.join(left)}"
+
+    def give_up_memory(self) -> int:
+        """At the very end, with a disk that takes nothing: what is still in memory is lost, and said so."""
+        for _, step in self.queue:
+            self._lose(step)
+        return len(self.queue)
+
+    def forget(self) -> None:
+        """In a forked child: all of it is the parent's."""
+        for spool in (*self._adopted, self._spool):
+            if spool is not None:
+                spool.forget()
+
+    def recovered(self) -> None:
+        """Lines are leaving again: say it again when the disk fills up next time."""
+        self.disk_failed = self.disk_failed and bool(self.queue)
+
+    def _warn(self, how: str) -> None:
+        if not self.disk_failed:
+            self.disk_failed = True
+            room = self._delivery.max_queue - len(self.queue)
+            log.warning("%s: the spool in %s %s; %d more messages fit in memory, then they are lost",
+                        self.name, self._folder, how, room)  # fmt: skip
+
+    def _lose(self, step: Step) -> None:
+        self.lost += 1
+        if self.lost == 1 or self.lost % 1000 == 0:
+            log.error("%s: memory and spool are full: %d messages lost so far", self.name, self.lost)
+        step.settle(Lost(f"step {step.step_id} was lost: memory and spool of {self.name} were full"))

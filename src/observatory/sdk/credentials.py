@@ -1,0 +1,85 @@
+"""Where the gateway is and with which key to knock.
+
+Order: explicit arguments, `OBSERVATORY_URL` + `OBSERVATORY_KEY`, the `credentials.json` of the
+`OBSERVATORY_DATA` folder, that of `~/.observatory`. A URL and a key are looked for separately, so a URL
+given by hand may use a key from the environment; but a key from a file is used only for that file's
+URL: it must never be sent to a stranger.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from observatory.sdk.errors import NotConfigured
+
+
+class Door(NamedTuple):
+    url: str
+    key: str
+    data: Path
+    """The folder that holds the spool."""
+
+    def __repr__(self) -> str:
+        return f"Door(url={self.url!r}, data={str(self.data)!r})"
+
+
+class _Credentials(msgspec.Struct):
+    url: str
+    agent_key: str
+
+
+def find_door(
+    url: str | None = None,
+    key: str | None = None,
+    data: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Door:
+    """The gateway's address and key, or `NotConfigured` with a sentence that says what to do."""
+    given = data or environ.get("OBSERVATORY_DATA")
+    folder = Path(given).expanduser() if given else Path.home() / ".observatory"
+    url, key = url or environ.get("OBSERVATORY_URL"), key or environ.get("OBSERVATORY_KEY")
+    if not (url and key):
+        url, key = _from_file(folder / "credentials.json", url, key)
+    return Door(_checked(url), key, folder)
+
+
+def _from_file(path: Path, url: str | None, key: str | None) -> tuple[str, str]:
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=_Credentials)
+    except FileNotFoundError:
+        raise NotConfigured(_missing(path, url, key)) from None
+    except OSError as exc:
+        told = f"{path} cannot be read ({exc.strerror}): run as its owner, or set {_BOTH}."
+        raise NotConfigured(told) from exc
+    except msgspec.MsgspecError:
+        # Its text could quote the file, which holds keys: not chained.
+        told = f"{path} is not a credentials file: start `observatory serve` again or set {_BOTH}."
+        raise NotConfigured(told) from None
+    if url and url.rstrip("/") != found.url.rstrip("/"):
+        raise NotConfigured(f"No key for {url}: {path} is for {found.url}. Set OBSERVATORY_KEY or pass key=.")
+    return found.url, key or found.agent_key
+
+
+_BOTH = "OBSERVATORY_URL and OBSERVATORY_KEY"
+
+
+def _missing(path: Path, url: str | None, key: str | None) -> str:
+    if url:
+        return f"No key for {url}: set OBSERVATORY_KEY or pass key= (an agent key, `obs_…`)."
+    if key:
+        return "A key but no gateway: set OBSERVATORY_URL or pass url= (for example http://127.0.0.1:4800)."
+    return (
+        f"No gateway found: {_BOTH} are not set and {path} does not exist. Start one with "
+        f"`observatory serve`, or set {_BOTH}, or point OBSERVATORY_DATA at the folder of a running one."
+    )
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise NotConfigured(f"{url!r} is not a gateway's address: it must look like http://127.0.0.1:4800.")
+    return url.rstrip("/")

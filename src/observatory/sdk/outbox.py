@@ -1,0 +1,275 @@
+"""The way out: one sender thread that carries a backlog to the gateway.
+
+Law: `put` never waits for the network or for a flush to disk; lines leave in the order they came; what
+the gateway judged is never sent again, what it did not judge is never dropped. All state is guarded by
+`changed`; requests and fsync happen outside it.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import takewhile
+
+from observatory.sdk import lifecycle
+from observatory.sdk.backlog import Backlog, Batch
+from observatory.sdk.client import THREAD_PREFIX, Answer, Answered, Gateway, Unsent
+from observatory.sdk.credentials import Door
+from observatory.sdk.delivery import SYSTEM_JITTER, Clock, Delivery, SystemClock, backoff_s
+from observatory.sdk.errors import Rejected
+from observatory.sdk.step import Step
+
+log = logging.getLogger("observatory.sdk")
+
+
+class Outbox:
+    """Carries the lines of one agent (or of several in one process) to the gateway."""
+
+    def __init__(
+        self,
+        name: str,
+        door: Door,
+        delivery: Delivery | None = None,
+        *,
+        on_reject: Callable[[Rejected], None] | None = None,
+        clock: Clock | None = None,
+        jitter: Callable[[], float] = SYSTEM_JITTER,
+    ) -> None:
+        self.name = name
+        self.door = door
+        self.rejections: deque[Rejected] = deque(maxlen=1000)
+        self.closed = False
+        self._on_reject = on_reject
+        self._delivery = delivery or Delivery()
+        self._clock = clock or SystemClock()
+        self._jitter = jitter
+        self._adopting = True
+        self._reset()
+        lifecycle.keep(self)
+        with self.changed:
+            self._start()
+
+    def _reset(self) -> None:
+        self.changed = threading.Condition(threading.Lock())
+        self._backlog = Backlog(self.name, self.door, self._delivery)
+        self._batch_lines = self._delivery.batch_lines
+        self._queued_at = self._not_before = 0.0
+        self._away = self._closing = False
+        self._urgent = 0  # flushes waiting: no lingering
+        self._failures = 0
+        self._complaint = ""
+        self._thread: threading.Thread | None = None
+
+    # The agent's side.
+
+    @property
+    def lost(self) -> int:
+        """Lines given up because memory and spool were both full."""
+        return self._backlog.lost
+
+    @property
+    def in_memory(self) -> int:
+        """Lines that a kill would lose now: neither answered nor on disk."""
+        return self._backlog.in_memory
+
+    def put(self, line: bytes, step: Step) -> None:
+        """Take one line. Returns at once, whatever the gateway does."""
+        with self.changed:
+            if not self._backlog.put(line, step):
+                return
+            waiting = len(self._backlog.queue)
+            if self.closed:  # said while the process ends: straight to disk, sent at the next start
+                self._backlog.release()
+            elif self._thread is None:
+                self._start()
+            elif waiting == 1:
+                self._queued_at = self._clock.monotonic()
+                self.changed.notify_all()
+            elif waiting == self._delivery.batch_lines:
+                self.changed.notify_all()
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all that was put before is answered; False if that takes longer than `timeout`."""
+        with self.changed:
+            backlog, target = self._backlog, self._backlog.taken_n
+            self._urgent += 1
+            self.changed.notify_all()
+
+        def done() -> bool:
+            return backlog.settled_n >= target and not self._adopting and not backlog.has_leftovers
+
+        try:
+            return self.wait_for(done, timeout)
+        finally:
+            with self.changed:
+                self._urgent -= 1
+
+    def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until `done` or closed; says whether it is done."""
+        with self.changed:
+            self.changed.wait_for(lambda: done() or self.closed, timeout)
+            return done()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Send what can be sent in `timeout`, put the rest on disk; True if nothing is left."""
+        with self.changed:
+            thread, self._closing = self._thread, True
+            self.changed.notify_all()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(self._delivery.close_timeout_s if timeout is None else timeout)
+        with self.changed:
+            if self.closed:
+                return self._backlog.settled_n >= self._backlog.taken_n
+            self.closed = True
+            left = self._backlog.release()
+            lost = self._backlog.give_up_memory()
+            self.changed.notify_all()
+        if left:
+            log.warning("%s: %s; they are sent at its next start", self.name, left)
+        return not left and not lost
+
+    def start_afresh(self) -> None:
+        """In a forked child: what was queued and its files are the parent's to send; ours start empty."""
+        self._backlog.forget()
+        self._adopting = False
+        self._reset()
+
+    # The sender's side.
+
+    def _start(self) -> None:
+        self._queued_at = self._clock.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}{self.name}", daemon=True)
+        self._thread.start()
+        lifecycle.close_with_process(self)
+
+    def _run(self) -> None:
+        if self._adopting:
+            leftovers = self._backlog.find_leftovers()
+            with self.changed:
+                self._backlog.adopt(leftovers)
+                self._adopting = False
+                if self.closed:  # before we had found them: let go again
+                    self._backlog.release()
+                self.changed.notify_all()
+        gateway = Gateway(self.door.url, self.door.key, self._delivery.timeout_s)
+        while True:
+            try:
+                if not self._turn(gateway):
+                    break
+            except Exception as exc:  # the runner: log, wait, go on; the lines are still ours
+                log.exception("%s: the sender failed and goes on", self.name)
+                self._put_off(Unsent(type(exc).__name__))
+        gateway.close()
+
+    def _turn(self, gateway: Gateway) -> bool:
+        """Wait for work, do one piece of it; False when it is time to stop."""
+        backlog = self._backlog
+        with self.changed:
+            while (pause := self._pause_s()) != 0:
+                if self._is_over():
+                    return False
+                self._clock.wait(self.changed, pause)
+            if self._is_over():
+                return False
+            batch = None
+            if self._put_off_s() == 0:
+                batch = backlog.next_batch(self._batch_lines)
+                self._queued_at = self._clock.monotonic()
+            else:
+                backlog.spill()
+                self.changed.notify_all()
+            unsynced = backlog.to_sync()
+        if unsynced is not None:
+            try:
+                unsynced.sync()
+            except OSError:
+                if not self.closed:  # else `close` has synced and released it meanwhile
+                    raise
+        if batch is not None:
+            self._judge(batch, gateway.send(batch.lines))
+        return True
+
+    def _is_over(self) -> bool:
+        has_work = bool(self._backlog.queue) or self._backlog.on_disk is not None
+        return self.closed or (self._closing and (self._put_off_s() > 0 or not has_work))
+
+    def _put_off_s(self) -> float:
+        return max(self._not_before - self._clock.monotonic(), 0.0)
+
+    def _pause_s(self) -> float | None:
+        """How long to wait before the next piece of work; 0 is now, None until something changes."""
+        waiting, lingering = len(self._backlog.queue), 0.0
+        if 0 < waiting < self._delivery.batch_lines and not (self._urgent or self._closing):
+            since = self._clock.monotonic() - self._queued_at
+            lingering = max(self._delivery.linger_s - since, 0.0)
+        if put_off := self._put_off_s():
+            may_spill = waiting and self._away and not self._backlog.disk_failed
+            return min(put_off, lingering) if may_spill else put_off
+        if self._backlog.on_disk is not None:
+            return 0.0
+        return lingering if waiting else None
+
+    def _judge(self, batch: Batch, outcome: Answered | Unsent) -> None:
+        match outcome:
+            case Answered(answers):
+                self._settle(batch, answers[: len(batch.lines)])
+            case Unsent(refused=code) if code and len(batch.lines) == 1:
+                self._settle(batch, [Answer(code, reason="the gateway refused the request that held it")])
+            case Unsent(refused=code) if code:  # one of them is to blame: smaller batches show which
+                with self.changed:
+                    self._batch_lines = max(len(batch.lines) // 2, 1)
+                    if not self.closed:
+                        self._backlog.take_back(0)
+            case _:
+                self._put_off(outcome)
+
+    def _settle(self, batch: Batch, answers: list[Answer]) -> None:
+        final = list(takewhile(lambda answer: answer.is_final, answers))
+        pairs = list(zip(final, batch.steps, strict=False))
+        refused = [Rejected(a, step.step_id if step else a.step_id) for a, step in pairs if not a.accepted]
+        for rejected in refused:
+            log.warning("%s: %s", self.name, rejected)
+            self.rejections.append(rejected)
+        with self.changed:
+            for answer, step in pairs:
+                if step is not None:
+                    step.settle(answer)
+            if self.closed:  # it took longer than `close` would wait; the lines are on disk already
+                return
+            self._backlog.take_back(len(final))
+            self._backlog.recovered()
+            if final:
+                self._failures, self._away, self._complaint = 0, False, ""
+            self._batch_lines = min(self._batch_lines * 2, self._delivery.batch_lines)
+            self.changed.notify_all()
+        self._tell(refused)
+        if len(final) < len(batch.lines):
+            self._put_off(Unsent("the gateway could not take every line"))
+
+    def _put_off(self, why: Unsent) -> None:
+        """Nothing was taken: say so once, wait longer each time, and unless it is only busy, spool."""
+        with self.changed:
+            if self.closed:
+                return
+            self._failures += 1
+            self._not_before = self._clock.monotonic() + backoff_s(
+                self._delivery, self._failures, why, self._jitter
+            )
+            self._backlog.take_back(0)
+            self._away = self._away or not why.busy
+            if self._away:
+                self._backlog.spill()
+            self.changed.notify_all()
+        if why.reason != self._complaint:
+            self._complaint = why.reason
+            level = logging.ERROR if why.needs_a_person else logging.WARNING
+            log.log(level, "%s: %s; messages are kept and sent later", self.name, why.reason)
+
+    def _tell(self, refused: list[Rejected]) -> None:
+        if self._on_reject is None:
+            return
+        for rejected in refused:
+            try:
+                self._on_reject(rejected)
+            except Exception:  # the agent's own code on our thread: its failure must not stop delivery
+                log.exception("%s: on_reject failed", self.name)

@@ -1,0 +1,189 @@
+"""Sessions: who said what after what.
+
+Law: every step names its parents. A session keeps the tip of its line of thought and moves it with each
+step; `fork` starts a second line from the same point, `join` brings lines together, `handoff` carries a
+line to another agent or process. Inside `with session:` the session is the context's own (contextvars),
+so `agent.step` of *any* agent called there goes on that line: what one agent does in another's call is
+a child of that call.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+from observatory.sdk.step import Step, StepFields, new_id, write_log
+
+if TYPE_CHECKING:
+    from observatory.sdk.agent import Speaker
+
+
+class Handoff(TypedDict):
+    """A line's end as plain JSON, to be sent along with the work."""
+
+    trace_id: str
+    session_id: str
+    parent_step_ids: list[str]
+
+
+class _Shared:
+    """What all lines of one session have in common in this process."""
+
+    def __init__(self, trace_id: str, session_id: str) -> None:
+        self.lock = threading.Lock()
+        self.trace_id = trace_id
+        self.session_id = session_id
+        self.costs: dict[str, float] = {}  # by agent: a cumulative figure is one agent's own
+
+
+class Line:
+    """One line of thought in a session. `Session` and `AsyncSession` give it its words."""
+
+    def __init__(self, speaker: "Speaker", shared: _Shared, tips: tuple[str, ...] = ()) -> None:
+        self._speaker = speaker
+        self._shared = shared
+        self._origin = self._tips = tips
+        self._tokens: list[Token[Line | None]] = []
+
+    @property
+    def session_id(self) -> str:
+        return self._shared.session_id
+
+    @property
+    def trace_id(self) -> str:
+        return self._shared.trace_id
+
+    @property
+    def tips(self) -> tuple[str, ...]:
+        """The steps the next one will name as its parents."""
+        return self._tips
+
+    def fork(self) -> Self:
+        """A second line from here; its first step has the same parent as this line's next one."""
+        return type(self)(self._speaker, self._shared, self._tips)
+
+    def join(self, *lines: "Line") -> Self:
+        """Bring these lines together: this line's next step has all their tips as parents."""
+        moved = [line for line in lines if line._tips != line._origin]
+        if any(line._shared.session_id != self.session_id for line in lines):
+            raise ValueError("only lines of one session can be joined; use handoff() to continue another's")
+        with self._shared.lock:
+            stood = not moved or self._tips not in [line._origin for line in moved]
+            tips = [*(self._tips if stood else ()), *(tip for line in moved for tip in line._tips)]
+            self._tips = tuple(dict.fromkeys(tips))
+        return self
+
+    def handoff(self) -> Handoff:
+        """What another agent needs to go on from here: `other.session(continues=…)`."""
+        return Handoff(trace_id=self.trace_id, session_id=self.session_id, parent_step_ids=[*self._tips])
+
+    def record(self, speaker: "Speaker", intent: str, step_id: str | None, fields: Mapping[str, Any]) -> Step:
+        """Write one step of `speaker` at the tip of this line. The lock keeps parents ahead of children."""
+        shared, step_id = self._shared, step_id or new_id()
+        step = Step(speaker.outbox, step_id, shared.session_id)
+        with shared.lock:
+            meta: dict[str, Any] = {
+                "trace_id": shared.trace_id,
+                "step_id": step_id,
+                "session_id": shared.session_id,
+                "parent_step_id": self._tips[0] if self._tips else None,
+                "cluster_id": speaker.cluster,
+            }
+            if len(self._tips) > 1:
+                meta["parent_step_ids"] = self._tips
+            total = self._total_cost(speaker.agent_id, fields.get("cost"))
+            speaker.outbox.put(write_log(meta, speaker.identity, total, intent, **fields), step)
+            self._tips = (step_id,)
+            if total is not None:
+                shared.costs[speaker.agent_id] = total
+        return step
+
+    def _total_cost(self, agent_id: str, cost: float | None) -> float | None:
+        spent = self._shared.costs.get(agent_id)
+        try:
+            total = math.nan if cost is None else (spent or 0.0) + float(cost)
+        except (TypeError, ValueError):  # not a number: the gateway will say so
+            return spent
+        return round(total, 10) if math.isfinite(total) else spent  # no 0.30000000000000004
+
+    def _enter(self) -> None:
+        self._tokens.append(_current.set(self))
+
+    def _leave(self) -> None:
+        _current.reset(self._tokens.pop())
+
+
+class Session(Line):
+    """A session as a synchronous agent sees it; also what `fork` returns."""
+
+    def step(self, intent: str, *, step_id: str | None = None, **fields: Unpack[StepFields]) -> Step:
+        """Say what was done. Returns at once; the step is sent in the background."""
+        return self.record(self._speaker, intent, step_id, fields)
+
+    def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "ToolCall":
+        """`with s.tool("serp_search", {...}) as call:` times the call and records it, failed if it raised."""
+        return ToolCall(self, self._speaker, tool_call, tool_input, intent)
+
+    def __enter__(self) -> Self:
+        self._enter()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._leave()
+
+
+class ToolCall:
+    """A tool call being timed. Set `output` (and any step field in `fields`) before it ends."""
+
+    def __init__(
+        self,
+        line: Line,
+        speaker: "Speaker",
+        tool_call: str,
+        tool_input: Any,
+        intent: str | None,
+    ) -> None:
+        self._line = line
+        self._speaker = speaker
+        self._intent = intent or f"Call {tool_call}"
+        self._started_ns = 0
+        self.output: str | None = None
+        self.fields: StepFields = {"tool_call": tool_call, "tool_input": tool_input}
+        self.step: Step | None = None
+
+    def __enter__(self) -> Self:
+        self._started_ns = time.perf_counter_ns()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        fields = self.fields
+        fields["duration_ms"] = (time.perf_counter_ns() - self._started_ns) // 1_000_000
+        if exc is not None:
+            fields["status"] = "failure"
+            self.output = self.output or f"{type(exc).__name__}: {exc}"[:500]
+        if self.output is not None:
+            fields["tool_output_summary"] = self.output
+        self.step = self._line.record(self._speaker, self._intent, None, fields)
+
+
+_current: ContextVar[Line | None] = ContextVar("observatory_line", default=None)
+
+
+def current_line() -> Line | None:
+    """The session this context runs in, if any."""
+    return _current.get()
+
+
+def open_line(continues: "Line | Handoff | None", session_id: str | None) -> tuple[_Shared, tuple[str, ...]]:
+    """A new session, or the end of another's line to go on from."""
+    if isinstance(continues, Line):
+        return continues._shared, continues._tips
+    if continues is not None:
+        return _Shared(continues["trace_id"], continues["session_id"]), tuple(continues["parent_step_ids"])
+    trace_id = new_id()
+    return _Shared(trace_id, session_id or trace_id), ()

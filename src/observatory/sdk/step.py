@@ -1,0 +1,193 @@
+"""The handle `step` gives back, and the bytes it sent.
+
+Law: a step is written as bytes when it is taken, so what the agent changes later does not change what
+it said. Names are the wire's own. Anything the encoder cannot write is sent in a form the gateway will
+judge: a step never raises for what it was told, only for an argument it does not know.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
+
+from observatory.protocol.clock import from_ns
+from observatory.protocol.decision_log import ActionStatus
+from observatory.sdk.client import Answer
+from observatory.sdk.errors import Lost, NotAnswered, Rejected
+
+if TYPE_CHECKING:
+    from observatory.sdk.outbox import Outbox
+
+Verdict = Answer | Lost
+
+
+class StepFields(TypedDict, total=False):
+    """What may be said of a step besides its intent (names as on the wire)."""
+
+    tool_call: str | None
+    tool_input: Any
+    tool_output_summary: str | None
+    status: ActionStatus
+    duration_ms: int | None
+    reasoning_chain: Sequence[str] | None
+    confidence_score: float | None
+    strategy_used: str | None
+    entropy_score: float | None
+    alternatives: Sequence[Mapping[str, str]] | None
+    citations: Sequence[str | Mapping[str, str]] | None
+    added_to_memory: Sequence[str] | None
+    read_from_memory: Sequence[str] | None
+    tokens_consumed: int | None
+    cost: float | None
+    recipient: str | None
+    hitl_required: bool
+    terminal: bool
+
+
+class Step:
+    """One step taken. It is on its way; `answer` waits for the gateway's verdict."""
+
+    __slots__ = ("__weakref__", "_listeners", "_outbox", "session_id", "step_id", "verdict")
+
+    def __init__(self, outbox: "Outbox", step_id: str | None, session_id: str | None) -> None:
+        self._outbox = outbox
+        self._listeners: list[Callable[[], None]] | None = None
+        self.step_id = step_id
+        self.session_id = session_id
+        self.verdict: Verdict | None = None
+
+    def answer(self, timeout: float | None = None) -> Answer:
+        """The verdict: an accepted `Answer`; raises `Rejected`, `Lost`, or `NotAnswered` after `timeout`."""
+        self._outbox.wait_for(lambda: self.verdict is not None, timeout)
+        return self.judged()
+
+    def judged(self) -> Answer:
+        match self.verdict:
+            case None:
+                raise NotAnswered(f"no answer yet for step {self.step_id}; it is kept and will be sent")
+            case Lost() as lost:
+                raise lost
+            case answer if answer.accepted:
+                return answer
+            case answer:
+                raise Rejected(answer, self.step_id)
+
+    def when_judged(self, tell: Callable[[], None]) -> None:
+        """Call `tell` once, from the sender's thread, when there is a verdict; at once if there is one."""
+        with self._outbox.changed:
+            if self.verdict is None and not self._outbox.closed:
+                self._listeners = [*(self._listeners or ()), tell]
+                return
+        tell()
+
+    def settle(self, verdict: Verdict | None) -> None:
+        """Of the outbox, which holds its lock."""
+        self.verdict = verdict
+        listeners, self._listeners = self._listeners, None
+        for tell in listeners or ():
+            tell()
+
+    def __repr__(self) -> str:
+        return f"Step({self.step_id!r}, session_id={self.session_id!r})"
+
+
+def new_id() -> str:
+    """A UUIDv7. From the system's randomness: an agent that seeds `random` must not repeat our ids, nor
+    find its own sequence disturbed by them."""
+    low = int.from_bytes(secrets.token_bytes(10))
+    high = (time.time_ns() // 1_000_000) << 16 | 0x7000 | low >> 68
+    digits = f"{high:016x}{(low & 0x3FFF_FFFF_FFFF_FFFF) | 1 << 63:016x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def write_log(
+    meta: dict[str, Any],
+    identity: dict[str, Any],
+    total_cost: float | None,
+    intent: str,
+    *,
+    tool_call: str | None = None,
+    tool_input: Any = None,
+    tool_output_summary: str | None = None,
+    status: ActionStatus = "success",
+    duration_ms: int | None = None,
+    reasoning_chain: Sequence[str] | None = None,
+    confidence_score: float | None = None,
+    strategy_used: str | None = None,
+    entropy_score: float | None = None,
+    alternatives: Sequence[Mapping[str, str]] | None = None,
+    citations: Sequence[str | Mapping[str, str]] | None = None,
+    added_to_memory: Sequence[str] | None = None,
+    read_from_memory: Sequence[str] | None = None,
+    tokens_consumed: int | None = None,
+    cost: float | None = None,
+    recipient: str | None = None,
+    hitl_required: bool = False,
+    terminal: bool = False,
+) -> bytes:
+    """The DecisionLog of one step as one line of JSON."""
+    if recipient is not None:
+        identity = {**identity, "recipient": recipient}
+    cognition = {
+        "intent": intent,
+        "reasoning_chain": _listed(reasoning_chain),
+        "confidence_score": confidence_score,
+        "strategy_used": strategy_used,
+        "entropy_score": entropy_score,
+        "alternatives": alternatives,
+        "citations": _listed(citations),
+    }
+    action = {
+        "tool_call": tool_call,
+        "tool_input": tool_input if tool_input is None or isinstance(tool_input, str) else _text(tool_input),
+        "tool_output_summary": tool_output_summary,
+        "status": status,
+        "duration_ms": duration_ms,
+    }
+    state_delta = {
+        "added_to_memory": _listed(added_to_memory),
+        "read_from_memory": _listed(read_from_memory),
+        "tokens_consumed": tokens_consumed,
+        "cost": cost,
+        "cumulative_session_cost": total_cost,
+    }
+    meta["timestamp"] = from_ns(time.time_ns())
+    return _encoded(
+        {
+            "meta": meta,
+            "identity": identity,
+            "cognition": _told(cognition),
+            "action": _told(action),
+            "state_delta": _told(state_delta),
+            "control": {"hitl_required": hitl_required, "interrupt_signal": None, "is_terminal": terminal},
+        }
+    )
+
+
+def _told(section: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if value is not None}
+
+
+def _listed(value: Sequence[Any] | None) -> Sequence[Any] | None:
+    """One string is a list of one: `reasoning_chain="…"` is a slip everyone makes."""
+    return [value] if isinstance(value, str) else value
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except (TypeError, ValueError, RecursionError):  # lone surrogates, keys of odd types
+        return json.dumps(value, default=str, skipkeys=True).encode()
+
+
+def _text(value: Any) -> str:
+    try:
+        return _encoded(value).decode()
+    except (ValueError, RecursionError):  # it contains itself
+        return repr(value)

@@ -1,0 +1,105 @@
+"""What can be set, in one struct: defaults here, then `observatory.toml`, then `OBSERVATORY_*`, then flags.
+
+Every field is documented in docs/guides/settings.md (a test compares). A value of the wrong kind is
+refused at start with a sentence; nothing is silently ignored: an unknown `OBSERVATORY_*` name or an
+unknown key in the file is refused too, because a misspelt limit is a missing limit.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from observatory.errors import StartupError
+
+VERSION = "0.1.0"
+PREFIX = "OBSERVATORY_"
+# Read by the SDK and by tests of this project, not by the server.
+FOREIGN = frozenset({"URL", "KEY", "CONFIG"})
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    data: str = "~/.observatory"
+    host: str = "127.0.0.1"
+    port: int = 4800
+    public_url: str = ""
+    db: str = ""
+    bus: str = ""
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    secure_cookies: bool = False
+    service_name: str = "observatory"
+    service_version: str = VERSION
+    environment: str = "production"
+    message_bytes: int = 1 << 20
+    request_bytes: int = 32 << 20
+    batch_lines: int = 10_000
+    depth: int = 64
+    queue_messages: int = 20_000
+    queue_bytes: int = 256 << 20
+    commit_batch: int = 1_000
+    live_backlog: int = 5_000
+    violation_window_s: int = 30
+    login_minutes: int = 15
+    cookie_hours: int = 12
+    switch_interval_us: int = 1_000
+    log_level: str = "info"
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.data).expanduser()
+
+    @property
+    def database_url(self) -> str:
+        return self.db or f"sqlite:///{self.folder / 'observatory.db'}"
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.database_url.startswith(("postgres://", "postgresql://"))
+
+
+def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Defaults < file < environment < flags (a flag that is None was not given)."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = dict(_from_file(environ.get(PREFIX + "CONFIG")))
+    values.update(_from_environment(environ))
+    values.update({k: v for k, v in (flags or {}).items() if v is not None})
+    try:
+        return msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise StartupError(f"a setting is not usable: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    known = {field.name: field for field in msgspec.structs.fields(Settings)}
+    values: dict[str, Any] = {}
+    for name, text in environ.items():
+        if not name.startswith(PREFIX) or name[len(PREFIX) :] in FOREIGN:
+            continue
+        key = name[len(PREFIX) :].lower()
+        if key not in known:
+            raise StartupError(f"{name} is not a setting; see docs/guides/settings.md for the names")
+        is_list = known[key].type == tuple[str, ...]
+        values[key] = [part.strip() for part in text.split(",") if part.strip()] if is_list else text
+    return values
+
+
+def _from_file(path_text: str | None) -> dict[str, Any]:
+    path = Path(path_text) if path_text else Path("observatory.toml")
+    if not path.exists():
+        if path_text:
+            raise StartupError(f"the settings file {path} does not exist")
+        return {}
+    try:
+        values = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartupError(f"the settings file {path} is not valid TOML: {error}") from error
+    unknown = set(values) - {field.name for field in msgspec.structs.fields(Settings)}
+    if unknown:
+        raise StartupError(f"the settings file {path} names unknown settings: {', '.join(sorted(unknown))}")
+    return values

@@ -1,0 +1,134 @@
+"""Bringing a database to this version: forward only, whole or not at all, after a safety copy.
+
+A database that is newer than this program, that was moved to another one, or that is not ours is
+refused with a sentence. On SQLite the migration runs in one transaction and the copy beside the file
+is kept; on PostgreSQL DDL is transactional by itself and an advisory lock keeps two gateways apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.pool import StaticPool
+
+from observatory.errors import StartupError
+from observatory.store.sqlite import connect, driver
+
+SCRIPTS = Path(__file__).parent / "migrations"
+LOCK = 0x0B5E70  # any constant: one advisory lock for "migrating this database"
+
+
+def _config(**given: Any) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS))
+    config.attributes.update(given)
+    return config
+
+
+def _needed(present: str | None, names: set[str], house: dict[str, str], target: str) -> bool:
+    """Whether an upgrade is needed; raises when the database must not be touched."""
+    script = ScriptDirectory.from_config(_config())
+    if present is None and names - {"alembic_version"}:
+        raise StartupError("this database holds tables of another program; give Observatory a database of its own")
+    known = [revision.revision for revision in script.walk_revisions()]
+    if present is not None and present not in known:
+        raise StartupError(
+            f"this database was written by a newer Observatory (schema {present}); "
+            "upgrade the program, or start it on another database"
+        )
+    if house.get("moved_to"):
+        raise StartupError(
+            f"this database was moved to {house['moved_to']} and is kept only as a copy; start Observatory on that one"
+        )
+    if house.get("copying"):
+        raise StartupError(
+            "a copy into this database was begun and never finished; drop it and copy again into an empty one"
+        )
+    wanted = script.get_current_head() if target == "head" else target
+    # Newest first: what stands before the wanted revision is already past it.
+    return present is None or known.index(present) > known.index(str(wanted))
+
+
+def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path | None]:
+    """Returns the revision found and the safety copy made, if any."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    raw = connect(path)
+    try:
+        engine = create_engine("sqlite://", module=driver, creator=lambda: raw, poolclass=StaticPool)
+        with engine.connect() as connection:
+            present = MigrationContext.configure(connection).get_current_revision()
+            names = set(inspect(connection).get_table_names())
+            house = dict(raw.execute("SELECT name, value FROM house").fetchall()) if "house" in names else {}
+            connection.rollback()
+            if not _needed(present, names, house, target):
+                return present, None
+            copy = None
+            if present is not None:
+                copy = path.with_name(f"{path.name}.before-{present}")
+                safety = driver.connect(str(copy))
+                raw.backup(safety)
+                safety.close()
+            raw.execute("BEGIN IMMEDIATE")
+            try:
+                command.upgrade(_config(connection=connection), target)
+                if raw.in_transaction:
+                    raw.execute("COMMIT")
+            except BaseException:
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+                raise
+            return present, copy
+    finally:
+        raw.close()
+
+
+async def migrate_postgres(url: str, target: str = "head") -> str | None:
+    """Returns the revision found. Runs as the URL's role, which owns the tables."""
+    import asyncpg
+
+    from observatory.store.postgres import DRIVER_ERRORS, dsn
+
+    try:
+        connection = await asyncpg.connect(dsn(url), timeout=10)
+    except DRIVER_ERRORS as error:
+        raise StartupError(f"PostgreSQL cannot be reached: {error}") from error
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+            return await _upgrade_postgres(connection, target)
+    except DRIVER_ERRORS as error:
+        raise StartupError(f"PostgreSQL refused the migration, nothing was changed: {error}") from error
+    finally:
+        await connection.close()
+
+
+async def _upgrade_postgres(connection: Any, target: str) -> str | None:
+    found = await connection.fetch(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm') "
+        "AND relnamespace = current_schema()::regnamespace"
+    )
+    names = {row[0] for row in found}
+    present: str | None = None
+    if "alembic_version" in names:
+        present = await connection.fetchval("SELECT version_num FROM alembic_version")
+    house = await connection.fetch("SELECT name, value FROM house") if "house" in names else []
+    if _needed(present, names, {row[0]: row[1] for row in house}, target):
+        script = StringIO()
+        command.upgrade(_config(script=script), f"{present or 'base'}:{target}", sql=True)
+        await connection.execute(script.getvalue())
+    return present
+
+
+def migrate(url: str, target: str = "head") -> tuple[str | None, Any]:
+    """Migrate whichever database the URL names."""
+    if url.startswith("sqlite:///"):
+        return migrate_sqlite(Path(url.removeprefix("sqlite:///")), target)
+    return asyncio.run(migrate_postgres(url, target)), None

@@ -1,0 +1,87 @@
+"""Where the SDK looks for the gateway, and what it says when there is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from observatory.sdk import NotConfigured
+from observatory.sdk.credentials import find_door
+from observatory.sdk.spool import Spool, file_stem
+
+
+def folder(path: Path, url: str = "http://file:1", key: str = "obs_file") -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    known = {"url": url, "tenant_id": "tnt_default", "admin_key": "x", "operator_key": "y", "agent_key": key}
+    (path / "credentials.json").write_text(json.dumps(known))
+    return path
+
+
+def test_arguments_come_before_environment_before_data_before_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder(tmp_path / ".observatory", "http://home:1", "obs_home")
+    data = folder(tmp_path / "data", "http://data:1/", "obs_data")
+    env = {"OBSERVATORY_URL": "http://env:1", "OBSERVATORY_KEY": "obs_env", "OBSERVATORY_DATA": str(data)}
+    assert find_door("http://arg:1/", "obs_arg", None, env)[:2] == ("http://arg:1", "obs_arg")
+    assert find_door(environ=env) == ("http://env:1", "obs_env", data)
+    assert find_door(environ={"OBSERVATORY_DATA": str(data)}) == ("http://data:1", "obs_data", data)
+    assert find_door(environ={}) == ("http://home:1", "obs_home", tmp_path / ".observatory")
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "says"),
+    [
+        (None, None, "observatory serve"),
+        ("http://a:1", None, "set OBSERVATORY_KEY"),
+        (None, "obs_k", "set OBSERVATORY_URL"),
+        ("localhost:4800", "obs_k", "must look like http://127.0.0.1:4800"),
+    ],
+)
+def test_what_is_missing_is_said_with_what_to_do(
+    url: str | None, key: str | None, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(NotConfigured, match=says) as caught:
+        find_door(url, key, tmp_path, {})
+    assert "obs_" not in str(caught.value) or "`obs_…`" in str(caught.value)
+
+
+def test_a_key_from_a_file_is_never_sent_to_another_gateway(tmp_path: Path) -> None:
+    with pytest.raises(NotConfigured, match="is for http://file:1"):
+        find_door("http://stranger:1", None, folder(tmp_path), {})
+
+
+def test_a_broken_credentials_file_is_named_and_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").write_text('{"url": "http://a:1", "agent_key": "obs_secret"')
+    with pytest.raises(NotConfigured, match="is not a credentials file") as caught:
+        find_door(None, None, tmp_path, {})
+    assert "obs_secret" not in str(caught.value)
+    assert "obs_secret" not in repr(find_door("http://a:1", "obs_secret", tmp_path, {}))
+
+
+def test_half_a_line_at_the_end_of_a_leftover_is_dropped_and_the_rest_kept(tmp_path: Path) -> None:
+    spool = Spool.create(tmp_path, "a", "http://a:1", 1000)
+    spool.append([b"one", b"two"])
+    with spool.path.open("ab") as file:
+        file.write(b"hal")
+    spool.release()
+    (left,) = Spool.adopt(tmp_path, "a", "http://a:1", 1000)
+    assert left.peek(10, 1 << 20) == [b"one", b"two"]
+    left.advance(8)
+    assert left.peek(10, 1 << 20) == []
+    assert left.pending == 0
+    left.release()
+
+
+def test_a_line_longer_than_a_batch_is_still_read_whole(tmp_path: Path) -> None:
+    spool = Spool.create(tmp_path, "a", "http://a:1", 1 << 20)
+    spool.append([b"x" * 5000, b"y"])
+    assert spool.peek(10, 100)[0] == b"x" * 5000
+    spool.release()
+
+
+def test_file_names_are_safe_and_never_shared() -> None:
+    assert file_stem("researcher-1") == "researcher-1"
+    assert "/" not in file_stem("../../etc/passwd")
+    assert file_stem("a/b") != file_stem("a_b")
