@@ -7,8 +7,8 @@ holds a row the database refuses; nothing was written).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -109,7 +109,7 @@ class Directory(Protocol):
     """Tenants, users, keys, agents, sessions and versions as last committed."""
 
     async def principal_by_key(self, public_id: str) -> tuple[Principal, bytes] | None:
-        """The principal and the stored key hash for a key's public part; None if unknown, revoked or disabled."""
+        """The principal and the stored key hash for a key's public part; None if unknown or ended."""
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
         """Rows of a small table of this tenant, in no order."""
@@ -153,4 +153,9 @@ class Bus(Protocol):
     def subscribe(self) -> AsyncIterator[Notice]: ...
 
 
-Rows = Sequence[dict[str, Any]]
+@runtime_checkable
+class Listens(Protocol):
+    """A store that can tell of rows committed by others."""
+
+    async def listen(self, callback: Callable[[Notice], None]) -> None:
+        """Call back for every commit on this database until cancelled; may miss some."""

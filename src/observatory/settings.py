@@ -39,7 +39,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     message_bytes: int = 1 << 20
     request_bytes: int = 32 << 20
     batch_lines: int = 10_000
-    depth: int = 64
     queue_messages: int = 20_000
     queue_bytes: int = 256 << 20
     commit_batch: int = 1_000

@@ -14,7 +14,7 @@ import msgspec
 
 from observatory.ledger.chain import Head
 from observatory.protocol.message import Message
-from observatory.protocol.versions import VersionEntry
+from observatory.protocol.versions import Judgement, VersionEntry
 
 Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
 MessageState = Literal["forwarded", "held", "refused"]
@@ -100,7 +100,7 @@ class Member(msgspec.Struct, kw_only=True):
     dirty: bool = False
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """A step already archived: enough to answer a repeat as the first was answered."""
 
     name: str
@@ -131,6 +131,8 @@ class Memory(msgspec.Struct):
     members: dict[tuple[int, int], Member] = {}
     steps: dict[str, Step] = {}
     noted: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    # (agent type, version) -> what the registry says, worked out once a batch
+    judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
     gone_keys: set[str] = msgspec.field(default_factory=set)
 
 
@@ -144,7 +146,7 @@ class Wants(msgspec.Struct):
     keys: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Draft(msgspec.Struct, kw_only=True):
+class Draft(msgspec.Struct, kw_only=True, gc=False):
     """An audit event before the chain gives it its number and hashes."""
 
     event_type: str
@@ -167,7 +169,7 @@ class Draft(msgspec.Struct, kw_only=True):
     trust_level: str | None = None
 
 
-class AuditRow(msgspec.Struct, frozen=True):
+class AuditRow(msgspec.Struct, frozen=True, gc=False):
     sequence_number: int
     timestamp_ns: int
     severity: int
@@ -178,7 +180,7 @@ class AuditRow(msgspec.Struct, frozen=True):
     leaf_hash: bytes
 
 
-class MessageRow(msgspec.Struct, frozen=True):
+class MessageRow(msgspec.Struct, frozen=True, gc=False):
     sequence_number: int
     message_id: str
     step_id: str
@@ -210,7 +212,7 @@ class Changes(msgspec.Struct):
     writes: list[Write] = msgspec.field(default_factory=list)
 
 
-class Verdict(msgspec.Struct):
+class Verdict(msgspec.Struct, gc=False):
     """How a submission ends: the code and body of its answer, and the events that tell of it."""
 
     code: int
@@ -219,7 +221,7 @@ class Verdict(msgspec.Struct):
     writes: list[Write] = []
 
 
-class Arrival(msgspec.Struct):
+class Arrival(msgspec.Struct, gc=False):
     """A message that passed the interceptor."""
 
     message: Message

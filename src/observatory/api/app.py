@@ -24,7 +24,7 @@ from observatory.api import openapi
 from observatory.api.answers import Refusal, json
 from observatory.api.auth import COOKIE
 from observatory.api.forensics import forensics
-from observatory.api.gate import principal_of
+from observatory.api.gate import need, principal_of
 from observatory.api.god_mode import god_mode
 from observatory.api.house import House
 from observatory.api.ingest import Ingest
@@ -66,8 +66,15 @@ async def readyz(house: House) -> Response[bytes]:
     return json({"status": "ready", "database": house.store.dialect, "waiting": house.committer.waiting[0]})
 
 
-@get("/metrics", summary="Prometheus metrics", operation_id="metrics", tags=["Health"], media_type=MediaType.TEXT)
-async def metrics(house: House) -> Response[str]:
+@get(
+    "/metrics",
+    summary="Prometheus metrics",
+    operation_id="metrics",
+    tags=["Health"],
+    media_type=MediaType.TEXT,
+)
+async def metrics(request: Request[Any, Any, Any], house: House) -> Response[str]:
+    await need(request, house, "read")
     return Response(exposition(house), media_type="text/plain; version=0.0.4")
 
 
@@ -99,11 +106,19 @@ async def login(house: House, token: str = "") -> Response[Any]:
     """One click: the link's token becomes the browser's cookie, and is worth nothing afterwards."""
     found = await house.auth.by_link(token)
     if found is None:
-        raise Refusal(401, "unauthorized", "this login link was used or is too old; run `observatory login` for a new one")
+        raise Refusal(
+            401,
+            "unauthorized",
+            "this login link was used or is too old; run `observatory login` for a new one",
+        )
     principal, link_id = found
     now_ns, secret = house.clock(), new_token()
     hours = house.settings.cookie_hours
-    row = {"token_hash": digest(secret), "kind": "cookie", "expires_ns": now_ns + hours * 3600 * 1_000_000_000}
+    row = {
+        "token_hash": digest(secret),
+        "kind": "cookie",
+        "expires_ns": now_ns + hours * 3600 * 1_000_000_000,
+    }
     await house.act(access.sign_in(principal, link_id, row, now_ns))
     secure = house.settings.secure_cookies
     cookie = Cookie(
@@ -160,8 +175,14 @@ def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[byt
         places = [extra.get("key") for extra in error.extra or [] if isinstance(extra, dict)]
         named = ", ".join(str(place) for place in places if place)
         detail = f"not valid: {named or 'the body'}; see /docs for the expected form"
-        return json(Refused(reason="bad_request", detail=detail), 422 if "body" in detail or not named else 400)
+        return json(
+            Refused(reason="bad_request", detail=detail), 422 if "body" in detail or not named else 400
+        )
     return json(Refused(reason=reasons.get(error.status_code, "error"), detail=detail), error.status_code)
+
+
+def _too_deep(_: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:
+    return json(Refused(reason="bad_request", detail="the body is nested too deep"), 400)
 
 
 def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
@@ -169,7 +190,21 @@ def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     return json(Refused(reason="internal_error", detail="the request failed"), 500)
 
 
-HANDLERS = [healthz, readyz, metrics, index, docs, script, schema, login, logout, forensics, registry, sessions, god_mode]
+HANDLERS: list[Any] = [
+    healthz,
+    readyz,
+    metrics,
+    index,
+    docs,
+    script,
+    schema,
+    login,
+    logout,
+    forensics,
+    registry,
+    sessions,
+    god_mode,
+]
 
 
 def litestar_app(house: House | None) -> Litestar:
@@ -185,10 +220,13 @@ def litestar_app(house: House | None) -> Litestar:
         exception_handlers={
             Refusal: _refusal,
             ObservatoryError: _store_error,
+            RecursionError: _too_deep,
             HTTPException: _http_error,
             Exception: _unexpected,
         },
-        openapi_config=OpenAPIConfig(title="Hypervisor Observatory", version="0.1.0", path="/internal-openapi"),
+        openapi_config=OpenAPIConfig(
+            title="Hypervisor Observatory", version="0.1.0", path="/internal-openapi"
+        ),
         request_max_body_size=1 << 20,
         logging_config=None,
     )

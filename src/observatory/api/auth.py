@@ -1,8 +1,9 @@
 """Who stands at the door: keys, browser cookies, permissions, Host and Origin.
 
-A key is looked up by its public part and compared by hash in constant time. What was found is cached
-for a few seconds to keep ingest fast; the corridor checks again under the lock, so a revoked key sends
-nothing more from the moment its revocation is written. Cookies count only for same-origin requests.
+A key is looked up by its public part and compared by hash in constant time. For ingest and open sockets what
+was found is kept for two seconds (forgotten at once when access changes here); the corridor checks again
+under the lock, so a revoked key sends nothing more. Every other request looks anew. Cookies count only for
+same-origin requests.
 """
 
 from __future__ import annotations
@@ -57,22 +58,22 @@ class Auth:
         """Called after every change of access made here."""
         self._cache.clear()
 
-    async def identify(self, headers: Headers) -> Principal | None:
+    async def identify(self, headers: Headers, may_be_cached: bool = True) -> Principal | None:
         """The principal of a request by key, else by cookie; None when neither is good."""
         bearer = headers.get(b"authorization")
         if bearer is not None:
             scheme, _, text = bearer.decode("latin-1").partition(" ")
-            return await self.by_key(text.strip()) if scheme.lower() == "bearer" else None
+            return await self.by_key(text.strip(), may_be_cached) if scheme.lower() == "bearer" else None
         token = cookie_of(headers)
         return await self.by_cookie(token) if token else None
 
-    async def by_key(self, key: str) -> Principal | None:
+    async def by_key(self, key: str, may_be_cached: bool = True) -> Principal | None:
         public = public_id(key)
         if public is None:
             return None
         wanted = digest(key)
         cached = self._cache.get(wanted)
-        if cached is not None and cached[0] > time.monotonic():
+        if may_be_cached and cached is not None and cached[0] > time.monotonic():
             return cached[1]
         found = await self._directory.principal_by_key(public)
         if found is None or not hmac.compare_digest(found[1], wanted):

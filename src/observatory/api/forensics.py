@@ -13,7 +13,7 @@ from litestar import Request, Response, Router, get, post
 from litestar.enums import MediaType
 from litestar.params import Parameter
 
-from observatory.api.answers import Cursor, Limit, Refusal, json, make_cursor, page, read_cursor
+from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, make_cursor, page, read_cursor
 from observatory.api.gate import need
 from observatory.api.house import House
 from observatory.api.verification import VerifyRequest, verify_range
@@ -34,7 +34,9 @@ async def list_messages(
     agent_id: Annotated[str | None, Parameter(description="An agent's name or entity id.")] = None,
     message_type: str | None = None,
     in_state: Annotated[str | None, Parameter(query="state")] = None,
-    after: Annotated[int | None, Parameter(ge=0, description="Only past this number, oldest first.")] = None,
+    after: Annotated[
+        int | None, Parameter(ge=0, le=MAX_SEQUENCE, description="Only past this number, oldest first.")
+    ] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
@@ -54,7 +56,11 @@ async def list_messages(
     return json(page([item_of(message) for message in found], limit, last))
 
 
-@get("/messages/{message_id:str}", summary="One message, or its exact archived bytes", operation_id="get_message")
+@get(
+    "/messages/{message_id:str}",
+    summary="One message, or its exact archived bytes",
+    operation_id="get_message",
+)
 async def get_message(
     request: Request[Any, Any, Any],
     house: House,
@@ -67,12 +73,16 @@ async def get_message(
         raise Refusal(404, "not_found", "no message or step of this tenant has that id")
     if raw or "application/octet-stream" in request.headers.get("accept", ""):
         if found.raw is None:
-            raise Refusal(410, "shredded", "the bytes of this message were shredded by order; its proof stands")
+            raise Refusal(
+                410, "shredded", "the bytes of this message were shredded by order; its proof stands"
+            )
         return Response(found.raw, media_type="application/octet-stream")
     return json(item_of(found))
 
 
-@get("/audit/trace/{trace_id:str}", summary="A session's whole trail, oldest first", operation_id="audit_trace")
+@get(
+    "/audit/trace/{trace_id:str}", summary="A session's whole trail, oldest first", operation_id="audit_trace"
+)
 async def audit_trace(
     request: Request[Any, Any, Any], house: House, trace_id: str, cursor: Cursor = None, limit: Limit = 1_000
 ) -> Response[bytes]:
@@ -82,7 +92,11 @@ async def audit_trace(
     return _events(found, limit)
 
 
-@get("/audit/tenant", summary="The tenant's events by time and severity, newest first", operation_id="audit_tenant")
+@get(
+    "/audit/tenant",
+    summary="The tenant's events by time and severity, newest first",
+    operation_id="audit_tenant",
+)
 async def audit_tenant(
     request: Request[Any, Any, Any],
     house: House,
@@ -103,7 +117,11 @@ async def audit_tenant(
     return _events(found, limit)
 
 
-@get("/audit/entity/{entity_id:str}", summary="What one entity sent or received, newest first", operation_id="audit_entity")
+@get(
+    "/audit/entity/{entity_id:str}",
+    summary="What one entity sent or received, newest first",
+    operation_id="audit_entity",
+)
 async def audit_entity(
     request: Request[Any, Any, Any], house: House, entity_id: str, cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
@@ -116,7 +134,9 @@ async def audit_entity(
     return _events(found, limit)
 
 
-@post("/audit/verify", summary="Verify the chain over any range", operation_id="audit_verify", status_code=200)
+@post(
+    "/audit/verify", summary="Verify the chain over any range", operation_id="audit_verify", status_code=200
+)
 async def audit_verify(request: Request[Any, Any, Any], house: House, data: VerifyRequest) -> Response[bytes]:
     principal = await need(request, house, "verify")
     if data.tenant_id is not None and data.tenant_id != principal.tenant_id:
@@ -138,7 +158,9 @@ def _time(name: str, text: str | None) -> int | None:
         # A '+' of a zone offset arrives as a space when it was not escaped.
         return clock.to_ns(text.replace(" ", "+") if text.count("T") else text)
     except ValueError as error:
-        raise Refusal(400, "bad_time", f"{name}: expected a time with zone, e.g. 2026-02-16T14:32:00Z") from error
+        raise Refusal(
+            400, "bad_time", f"{name}: expected a time with zone, e.g. 2026-02-16T14:32:00Z"
+        ) from error
 
 
 forensics = Router(

@@ -12,16 +12,14 @@ from observatory.api.house import House
 from observatory.gateway import access
 from observatory.state import Principal
 
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-
 
 async def principal_of(request: Request[Any, Any, Any], house: House) -> Principal:
     headers = dict(request.scope["headers"])
-    principal = await house.auth.identify(headers)
+    principal = await house.auth.identify(headers, may_be_cached=False)
     if principal is None:
         raise Refusal(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…', or sign in")
     by_cookie = b"authorization" not in headers
-    if by_cookie and request.method not in SAFE and not house.auth.origin_is_ours(headers):
+    if by_cookie and not house.auth.origin_is_ours(headers):
         raise Refusal(403, "foreign_origin", "this page may not act for the signed-in user")
     return principal
 

@@ -69,11 +69,15 @@ async def create_tenant(request: Request[Any, Any, Any], house: House, data: New
         raise Refusal(403, "not_allowed", "only an admin of the home tenant can create tenants")
     now_ns = house.clock()
     tenant_id = data.tenant_id or mint("tnt_", now_ns)
-    _checked(await house.act(access.create_tenant(principal, tenant_id, data.display_name, now_ns), tenant_id))
+    _checked(
+        await house.act(access.create_tenant(principal, tenant_id, data.display_name, now_ns), tenant_id)
+    )
     founder = house.principal_of_house(tenant_id)
     user = await make_user(house, founder, "admin", "Administrator", "admin")
     key, row = await make_key(house, founder, role="admin", label="first admin key", user_id=user["user_id"])
-    return json({"tenant_id": tenant_id, "user_id": user["user_id"], "key_id": row["key_id"], "key": key}, 201)
+    return json(
+        {"tenant_id": tenant_id, "user_id": user["user_id"], "key_id": row["key_id"], "key": key}, 201
+    )
 
 
 @get("/users", summary="Users of the tenant", operation_id="list_users")
@@ -95,7 +99,12 @@ async def create_user(request: Request[Any, Any, Any], house: House, data: NewUs
     return json(_shown(user) | {"invite_url": link}, 201)
 
 
-@post("/users/{user_id:str}/disable", summary="Disable a user and all their keys", status_code=200, operation_id="disable_user")
+@post(
+    "/users/{user_id:str}/disable",
+    summary="Disable a user and all their keys",
+    status_code=200,
+    operation_id="disable_user",
+)
 async def disable_user(request: Request[Any, Any, Any], house: House, user_id: str) -> Response[bytes]:
     principal = await need(request, house, "admin")
     await _existing_user(house, principal, user_id)
@@ -159,7 +168,10 @@ async def create_login(request: Request[Any, Any, Any], house: House, data: NewL
         raise Refusal(422, "no_user", "this key belongs to no user; name one with user_id")
     if user_id != principal.user_id:
         principal = await need(request, house, "admin")
-    await _existing_user(house, principal, user_id)
+    user = await _existing_user(house, principal, user_id)
+    # A browser signs in with all its user may do; a key that may do less must not get there by a link.
+    if principal.scopes or not PERMISSIONS[user["role"]] <= PERMISSIONS[principal.role]:
+        raise Refusal(403, "not_allowed", "this key may do less than its user; a link takes a full one")
     return json({"url": await make_login(house, principal, user_id), "user_id": user_id}, 201)
 
 

@@ -52,7 +52,9 @@ class Ingest:
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if kind not in (JSON, NDJSON):
                 raise BodyError(
-                    415, "unsupported_media_type", "send Content-Type application/json, or application/x-ndjson for batches"
+                    415,
+                    "unsupported_media_type",
+                    "send Content-Type application/json, or application/x-ndjson for batches",
                 )
             body = await self._body(headers, receive)
             if body is None:
@@ -107,8 +109,9 @@ class Ingest:
             parts.append(part)
             if not event.get("more_body", False):
                 break
-        if unpack is not None and not unpack.eof:
-            raise BodyError(400, "not_gzip", "the gzip body is cut short")
+        if unpack is not None and (not unpack.eof or unpack.unused_data):
+            # What lies past the first member would be dropped unread, and yet seem accepted.
+            raise BodyError(400, "not_gzip", "the gzip body is cut short, or holds more than one member")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def judge(self, principal: Principal, raw: bytes) -> Submission | Verdict:
@@ -214,7 +217,9 @@ class Ingest:
         if principal is None or not allows(principal, "send"):
             await socket.close(4401 if principal is None else 4403, "a key that may send messages is needed")
             return
-        pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None] = asyncio.Queue(IN_FLIGHT)
+        pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None] = asyncio.Queue(
+            IN_FLIGHT
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._acknowledge(socket, pending))
             while (frame := await socket.receive()) is not None:

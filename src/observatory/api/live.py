@@ -8,6 +8,7 @@ falls behind the present by more than the backlog is told to `resync` and goes o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import msgspec
 
@@ -69,6 +70,9 @@ class Live:
             if not rows:
                 await feed.wait(cursor)
                 continue
+            if not await socket.is_still_welcome(self._house.auth):
+                await socket.close(4401, "this key is no longer valid")
+                return
             cursor = rows[-1].sequence_number
             for topic in wish.topics:
                 await _send_topic(socket, topic, rows, cursor)
@@ -100,7 +104,5 @@ def _wish(frame: bytes) -> Subscribe | str:
 
 async def _ended(task: asyncio.Task[None]) -> None:
     task.cancel()
-    try:
+    with contextlib.suppress(asyncio.CancelledError):
         await task
-    except asyncio.CancelledError:
-        pass

@@ -11,10 +11,22 @@ def exposition(house: House) -> str:
     lines = [
         *_metric("observatory_committed_total", "counter", "Submissions committed", counters.committed),
         *_metric("observatory_batches_total", "counter", "Transactions committed", counters.batches),
-        *_metric("observatory_commit_seconds_total", "counter", "Time spent in transactions", counters.commit_s),
+        *_metric(
+            "observatory_commit_seconds_total", "counter", "Time spent in transactions", counters.commit_s
+        ),
         *_metric("observatory_batch_largest", "gauge", "Largest batch so far", counters.largest_batch),
-        *_metric("observatory_batches_refused_total", "counter", "Batches run again in halves", counters.refused_batches),
-        *_metric("observatory_not_durable_total", "counter", "Batches that could not be stored", counters.not_durable),
+        *_metric(
+            "observatory_batches_refused_total",
+            "counter",
+            "Batches run again in halves",
+            counters.refused_batches,
+        ),
+        *_metric(
+            "observatory_not_durable_total",
+            "counter",
+            "Batches that could not be stored",
+            counters.not_durable,
+        ),
         *_metric("observatory_queue_messages", "gauge", "Submissions waiting", messages),
         *_metric("observatory_queue_bytes", "gauge", "Bytes waiting", size),
         *_metric("observatory_live_readers", "gauge", "Live readers", house.publisher.readers),

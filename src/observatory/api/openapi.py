@@ -37,7 +37,7 @@ def openapi(app: Litestar) -> dict[str, Any]:
     document["security"] = [{"key": []}]
     document["info"]["description"] = (
         "Validate, govern and archive what agents decide. Lists answer `{items, next_cursor}`; every "
-        "refusal answers `{status, reason, detail}`. Live rows: `WS /v1/live`; ingest by socket: `WS /v1/ingest`."
+        "refusal answers `{status, reason, detail}`. Sockets: `WS /v1/live`, `WS /v1/ingest`."
     )
     for path in document["paths"].values():
         for operation in path.values():
@@ -51,7 +51,7 @@ def openapi(app: Litestar) -> dict[str, Any]:
 
 def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     name = operation["operationId"]
-    public = name in ("healthz", "readyz", "metrics")
+    public = name in ("healthz", "readyz")
     good = next(code for code in operation["responses"] if code.startswith("2"))
     responses: dict[str, Any] = {good: operation["responses"][good]}
     if name in ANSWERS:
@@ -62,7 +62,12 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     refused = {"application/json": {"schema": known[Refused]}}
     codes = {"400": "Not valid"} if operation.get("parameters") or "requestBody" in operation else {}
     if "requestBody" in operation:
-        codes |= {"409": "In conflict with what is there", "413": "Too large", "415": "Not JSON", "422": "Not valid"}
+        codes |= {
+            "409": "In conflict with what is there",
+            "413": "Too large",
+            "415": "Not JSON",
+            "422": "Not valid",
+        }
     if not public:
         codes |= {"401": "No valid key", "403": "Not allowed", "503": "The store cannot be reached"}
         if "{" in name or any(p.get("in") == "path" for p in operation.get("parameters", [])):

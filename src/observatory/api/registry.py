@@ -20,7 +20,9 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class VersionRow(msgspec.Struct, kw_only=True):
-    version: Annotated[str, msgspec.Meta(min_length=1, max_length=128, description="semver, a leading v is fine")]
+    version: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=128, description="semver, a leading v is fine")
+    ]
     status: VersionStatus
     fields: list[Name] | None = None
 
@@ -33,7 +35,9 @@ class VersionsOfType(msgspec.Struct, kw_only=True):
 
 
 @get("/versions", summary="The version registry", operation_id="list_versions")
-async def list_versions(request: Request[Any, Any, Any], house: House, agent_type: str | None = None) -> Response[bytes]:
+async def list_versions(
+    request: Request[Any, Any, Any], house: House, agent_type: str | None = None
+) -> Response[bytes]:
     principal = await need(request, house, "read")
     where = {} if agent_type is None else {"agent_type": agent_type}
     rows = await house.store.rows(principal.tenant_id, "versions", **where)
@@ -52,16 +56,22 @@ async def list_versions(request: Request[Any, Any, Any], house: House, agent_typ
 
 
 @put("/versions", summary="Set the versions of one agent type", operation_id="put_versions")
-async def put_versions(request: Request[Any, Any, Any], house: House, data: VersionsOfType) -> Response[bytes]:
+async def put_versions(
+    request: Request[Any, Any, Any], house: House, data: VersionsOfType
+) -> Response[bytes]:
     principal = await need(request, house, "operate")
     entries = []
     for row in data.versions:
         try:
             parse_semver(row.version)
         except ValueError as error:
-            raise Refusal(422, "bad_version", "a version is semver with an optional leading v, e.g. v2.1.0") from error
+            raise Refusal(
+                422, "bad_version", "a version is semver with an optional leading v, e.g. v2.1.0"
+            ) from error
         entries.append(
-            VersionEntry(agent_type=data.agent_type, version=row.version, status=row.status, fields=row.fields)
+            VersionEntry(
+                agent_type=data.agent_type, version=row.version, status=row.status, fields=row.fields
+            )
         )
     for status in ("current", "previous"):
         if sum(entry.status == status for entry in entries) > 1:

@@ -13,7 +13,9 @@ FOLDER = Path("schemas")
 
 def texts() -> dict[str, str]:
     documents = litestar_app(None).state.schemas
-    return {name: json.dumps(document, indent=1, sort_keys=True) + "\n" for name, document in documents.items()}
+    return {
+        name: json.dumps(document, indent=1, sort_keys=True) + "\n" for name, document in documents.items()
+    }
 
 
 def main(argv: list[str]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from observatory.api.auth import Auth
+from observatory.api.auth import Auth, Headers
 from observatory.state import Principal
 
 Event = MutableMapping[str, Any]
@@ -30,6 +30,7 @@ class Socket:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._receive = receive
         self._send = send
+        self._proof: Headers = self.headers
         self.closed = False
 
     async def authenticate(self, auth: Auth) -> Principal | None:
@@ -49,7 +50,12 @@ class Socket:
             opening = msgspec.json.decode(first, type=Opening)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        return await auth.by_key(opening.key) if opening.op == "auth" else None
+        self._proof = {b"authorization": b"Bearer " + opening.key.encode()}
+        return await auth.identify(self._proof) if opening.op == "auth" else None
+
+    async def is_still_welcome(self, auth: Auth) -> bool:
+        """Asked again before a long-lived reader is told more: its key may have been revoked (S52)."""
+        return await auth.identify(self._proof) is not None
 
     async def receive(self) -> bytes | None:
         """The next frame's bytes; None once the other side has closed."""
@@ -60,7 +66,7 @@ class Socket:
                 return None
             if event["type"] == "websocket.receive":
                 data = event.get("bytes")
-                return data if data is not None else event["text"].encode()
+                return bytes(data) if data is not None else str(event["text"]).encode()
 
     async def send(self, frame: bytes) -> None:
         if not self.closed:

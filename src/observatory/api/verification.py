@@ -60,9 +60,12 @@ async def verify_range(store: Archive, tenant_id: str, asked: VerifyRequest) -> 
         raise Refusal(422, "bad_range", f"from_sequence lies past the head, which is {head}")
     cursor, payload_break = asked.from_sequence - 1, None
     while cursor < last and payload_break is None:
-        span = {"after": cursor, "before": min(last, cursor + PAGE) + 1}
-        events = await store.events(tenant_id, EventFilter(**span), PAGE, newest_first=False)
-        messages = await store.messages(tenant_id, MessageFilter(**span), PAGE, newest_first=False)
+        end = min(last, cursor + PAGE) + 1
+        span = EventFilter(after=cursor, before=end)
+        events = await store.events(tenant_id, span, PAGE, newest_first=False)
+        messages = await store.messages(
+            tenant_id, MessageFilter(after=cursor, before=end), PAGE, newest_first=False
+        )
         if not events:
             break
         rows = [(event.sequence_number, event.record, event.leaf_hash) for event in events]
@@ -91,11 +94,15 @@ def _first_foreign_payload(events: list[StoredEvent], messages: list[StoredMessa
         record = records.get(message.sequence_number)
         if record is None or (message.raw is not None and not payload_matches(record, message.raw)):
             number = message.sequence_number
-            return VerifyBreak(number, "payload", f"The archived bytes of message {number} are not those its event names.")
+            return VerifyBreak(
+                number, "payload", f"The archived bytes of message {number} are not those its event names."
+            )
     return None
 
 
-def _answer(found: Result, tenant_id: str, start: int, last: int, foreign: VerifyBreak | None) -> VerifyAnswer:
+def _answer(
+    found: Result, tenant_id: str, start: int, last: int, foreign: VerifyBreak | None
+) -> VerifyAnswer:
     broken = foreign
     if broken is None and found.first_break is not None:
         first: Any = found.first_break

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from contextlib import asynccontextmanager
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
@@ -105,10 +105,8 @@ class Publisher:
             while True:
                 for feed in list(self._feeds.values()):
                     await self._advance(feed)
-                try:
+                with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), LOOK_S)
-                except TimeoutError:
-                    pass
                 self._wake.clear()
 
     async def _listen(self) -> None:

@@ -39,7 +39,7 @@ class Runner:
             try:
                 await daemon()
                 return
-            except Exception:  # noqa: BLE001 - the law of this module
+            except Exception:
                 self.failures[name] += 1
                 log.exception("%s failed and is started again", name)
                 await asyncio.sleep(min(10.0, 0.25 * 2 ** self.failures[name]))

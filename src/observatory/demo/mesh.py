@@ -117,22 +117,25 @@ def run(
         while not stop.is_set() and any(process.poll() is None for process in processes):
             stop.wait(0.2)
     finally:
-        ended = _end(processes)
+        clean = _end(processes)
         restore()
-    return 0 if all(code == 0 for code in ended) else 1
+    return 0 if clean else 1
 
 
-def _end(processes: list[subprocess.Popen[bytes]]) -> list[int]:
-    for process in processes:
-        if process.poll() is None:
-            process.terminate()
+def _end(processes: list[subprocess.Popen[bytes]]) -> bool:
+    """Stop those still playing; True if all ended well."""
+    stopped = [process for process in processes if process.poll() is None]
+    for process in stopped:
+        process.terminate()
     deadline = time.monotonic() + STOP_S
     for process in processes:
         try:
             process.wait(max(deadline - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
             process.kill()
-    return [process.wait() for process in processes]
+    # One that was still starting has no handler yet and had said nothing: our signal ends it outright.
+    fine = {process.pid: (0, -signal.SIGTERM) for process in stopped}
+    return all(process.wait() in fine.get(process.pid, (0,)) for process in processes)
 
 
 def _stop_on_signals(stop: threading.Event) -> Callable[[], None]:

@@ -15,7 +15,7 @@ import msgspec
 from observatory.gateway.record import SYSTEM_SESSION, notice, system_trace
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.protocol.answers import Refused
-from observatory.protocol.versions import VersionEntry
+from observatory.protocol.versions import VersionEntry, parse_semver
 from observatory.state import Act, Memory, Principal, Verdict, Write
 
 
@@ -49,7 +49,9 @@ def create_tenant(who: Principal, tenant_id: str, display_name: str, now_ns: int
             "messages": 0,
         }
         writes = [Write("tenants", tenant), Write("chain_heads", head), Write("sessions", system)]
-        event = notice(tenant_id, "tenant_created", f"tenant {display_name} created", now_ns, who, {"tenant": tenant_id})
+        event = notice(
+            tenant_id, "tenant_created", f"tenant {display_name} created", now_ns, who, {"tenant": tenant_id}
+        )
         return Verdict(201, tenant, [event], writes)
 
     return Act(who, now_ns, decide)
@@ -57,7 +59,9 @@ def create_tenant(who: Principal, tenant_id: str, display_name: str, now_ns: int
 
 def create_user(who: Principal, user: dict[str, Any], now_ns: int) -> Act:
     summary = f"user {user['user_id']} created as {user['role']}"
-    return _access(who, now_ns, "user_created", summary, [Write("users", user)], 201, user, {"user_id": user["user_id"]})
+    return _access(
+        who, now_ns, "user_created", summary, [Write("users", user)], 201, user, {"user_id": user["user_id"]}
+    )
 
 
 def disable_user(who: Principal, user_id: str, now_ns: int) -> Act:
@@ -75,7 +79,12 @@ def disable_user(who: Principal, user_id: str, now_ns: int) -> Act:
 
 
 def create_key(who: Principal, row: dict[str, Any], now_ns: int) -> Act:
-    detail = {"key_id": row["key_id"], "role": row["role"], "agent_id": row["agent_id"], "user_id": row["user_id"]}
+    detail = {
+        "key_id": row["key_id"],
+        "role": row["role"],
+        "agent_id": row["agent_id"],
+        "user_id": row["user_id"],
+    }
     summary = f"key {row['key_id']} created for the role {row['role']}"
     return _access(who, now_ns, "key_created", summary, [Write("api_keys", row)], 201, None, detail)
 
@@ -96,20 +105,33 @@ def revoke_key(who: Principal, key_id: str, now_ns: int) -> Act:
 
 def issue_login(who: Principal, row: dict[str, Any], now_ns: int) -> Act:
     summary = f"a one-time login link was made for {row['user_id']}"
-    return _access(who, now_ns, "login_issued", summary, [Write("logins", row)], 201, None, {"user_id": row["user_id"]})
+    return _access(
+        who, now_ns, "login_issued", summary, [Write("logins", row)], 201, None, {"user_id": row["user_id"]}
+    )
 
 
 def sign_in(who: Principal, link_id: str, cookie: dict[str, Any], now_ns: int) -> Act:
     """The link's row becomes the browser's: a second click finds no link any more."""
     where = {"tenant_id": who.tenant_id, "login_id": link_id, "kind": "link"}
     writes = [Write("logins", cookie, where)]
-    return _access(who, now_ns, "user_signed_in", f"{who.user_id} signed in", writes, 200, None, {"user_id": who.user_id})
+    return _access(
+        who, now_ns, "user_signed_in", f"{who.user_id} signed in", writes, 200, None, {"user_id": who.user_id}
+    )
 
 
 def sign_out(who: Principal, now_ns: int) -> Act:
     where = {"tenant_id": who.tenant_id, "login_id": who.key_id}
     writes = [Write("logins", {"ended_ns": now_ns}, where)]
-    return _access(who, now_ns, "user_signed_out", f"{who.user_id} signed out", writes, 200, None, {"user_id": who.user_id})
+    return _access(
+        who,
+        now_ns,
+        "user_signed_out",
+        f"{who.user_id} signed out",
+        writes,
+        200,
+        None,
+        {"user_id": who.user_id},
+    )
 
 
 def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry], now_ns: int) -> Act:
@@ -118,8 +140,12 @@ def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry
     def decide(memory: Memory, now_ns: int) -> Verdict:
         before = memory.rulebook.versions.get(agent_type, {})
         named = {entry.version for entry in entries}
+        # Another spelling of a named version (v1.0.0 for 1.0.0) follows it; it is not left out.
+        meant = {parse_semver(entry.version): entry for entry in entries}
         left_out = [
-            VersionEntry(agent_type=agent_type, version=old.version, status="retired", fields=old.fields)
+            msgspec.structs.replace(meant[key], version=old.version)
+            if (key := parse_semver(old.version)) in meant
+            else msgspec.structs.replace(old, status="retired")
             for old in before.values()
             if old.version not in named
         ]
@@ -132,7 +158,9 @@ def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry
                     "agent_type": agent_type,
                     "version": entry.version,
                     "status": entry.status,
-                    "fields": msgspec.json.encode(entry.fields).decode() if entry.fields is not None else None,
+                    "fields": msgspec.json.encode(entry.fields).decode()
+                    if entry.fields is not None
+                    else None,
                     "updated_ns": now_ns,
                     "updated_by": who.entity_id,
                 },
@@ -144,7 +172,9 @@ def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry
             "agent_type": agent_type,
             "versions": {entry.version: entry.status for entry in (*entries, *left_out)},
         }
-        event = notice(who.tenant_id, "version_registered", f"versions of {agent_type} set", now_ns, who, detail)
+        event = notice(
+            who.tenant_id, "version_registered", f"versions of {agent_type} set", now_ns, who, detail
+        )
         return Verdict(200, [*entries, *left_out], [event], writes)
 
     return Act(who, now_ns, decide)
@@ -153,7 +183,15 @@ def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry
 def denied(who: Principal, what: str, now_ns: int) -> Act:
     """A refused attempt at a door is told of too."""
     return _access(
-        who, now_ns, "permission_denied", f"{who.role} was refused: {what}", [], 403, None, {"permission": what}, False
+        who,
+        now_ns,
+        "permission_denied",
+        f"{who.role} was refused: {what}",
+        [],
+        403,
+        None,
+        {"permission": what},
+        False,
     )
 
 
@@ -171,6 +209,8 @@ def _access(
     def decide(memory: Memory, now_ns: int) -> Verdict:
         if changes_access:
             memory.tenant.access_version += 1
-        return Verdict(code, answer, [notice(who.tenant_id, event_type, summary, now_ns, who, detail)], writes)
+        return Verdict(
+            code, answer, [notice(who.tenant_id, event_type, summary, now_ns, who, detail)], writes
+        )
 
     return Act(who, now_ns, decide)

@@ -82,7 +82,10 @@ class Lane:
         with self._ready:
             if self._stopping:
                 raise GatewayStopped("the gateway is stopping")
-            full = self.messages + count > self._committer.max_messages or self.bytes + size > self._committer.max_bytes
+            full = (
+                self.messages + count > self._committer.max_messages
+                or self.bytes + size > self._committer.max_bytes
+            )
             if full and self.messages:  # an empty queue takes any one parcel the door let through
                 raise QueueFull
             self.messages += count
@@ -110,7 +113,8 @@ class Lane:
                     return None
                 self._ready.wait()
             tenant_id = self._turn.popleft()
-            queue, parts, count = self._waiting[tenant_id], [], 0
+            queue, count = self._waiting[tenant_id], 0
+            parts: list[Part] = []
             while queue and (not parts or count + len(queue[0].items) <= self._committer.batch_size):
                 parts.append(queue.popleft())
                 count += len(parts[-1].items)
@@ -153,7 +157,7 @@ class Lane:
             log.error("nothing can be made durable: %s", error)
             detail = "the gateway cannot store anything now; nothing was accepted, send it again later"
             return [Verdict(503, Refused(reason="not_durable", detail=detail)) for _ in items], 0
-        except Exception as error:  # a row the database refuses, or a defect of ours: find whose it is
+        except Exception as error:  # noqa: BLE001 - a row the database refuses, or a defect of ours: find whose it is
             committer.counters.refused_batches += 1
             if len(items) > 1:
                 middle = len(items) // 2
@@ -169,7 +173,9 @@ class Lane:
         committer.counters.commit_s += time.perf_counter() - started
         return verdicts, memory.head.sequence_number
 
-    def _answer_culprit(self, tenant_id: str, item: Submission, error: Exception) -> tuple[list[Verdict], int]:
+    def _answer_culprit(
+        self, tenant_id: str, item: Submission, error: Exception
+    ) -> tuple[list[Verdict], int]:
         if isinstance(error, StatementFailed) and isinstance(item, Arrival):
             digest = "sha256:" + item.message.digest.hex()
             fault = Fault(path="", problem="the database cannot store this message")

@@ -10,7 +10,7 @@ from observatory.protocol.message import Message
 from observatory.state import Agent, Draft, Member, Memory, Principal, Session, Verdict, Write
 
 
-class Passage(msgspec.Struct):
+class Passage(msgspec.Struct, gc=False):
     message: Message
     principal: Principal
     received_ns: int

@@ -200,14 +200,14 @@ def _delivered(passage: Passage, message_id: str, session_no: int, trace_id: str
         attributes["av.sender.hub_address"] = hub
     recipient_id = None
     if message.recipient is not None:
-        if message.recipient_type in ("user", "agent", "system"):
-            recipient_id = message.recipient
-            if message.recipient_type == "agent":
-                recipient_id = agent_entity_id(passage.principal.tenant_id, message.recipient)
-            attributes["av.recipient.entity_type"] = message.recipient_type
-        else:
-            attributes["av.recipient.address"] = message.recipient
-    tool = f": {message.tool} {message.status}" if message.tool else f": {message.status}" if message.status else ""
+        recipient_id = _address(passage, message.recipient, attributes)
+    tool = (
+        f": {message.tool} {message.status}"
+        if message.tool
+        else f": {message.status}"
+        if message.status
+        else ""
+    )
     parent_span = message.parent_span_id
     if parent_span is None and passage.parents:
         parent_span = span_id_of(step_of_name(passage.parents[0]))
@@ -229,6 +229,18 @@ def _delivered(passage: Passage, message_id: str, session_no: int, trace_id: str
         recipient_id=recipient_id,
         hub_address=hub,
         trust_level=trust,
+    )
+
+
+def _address(passage: Passage, recipient: str, attributes: dict[str, object]) -> str | None:
+    """The recipient's entity id; `type:`, `cluster:` and `session:` name no entity but a place."""
+    kind = passage.message.recipient_type
+    if kind is None and recipient.startswith(("type:", "cluster:", "session:")):
+        attributes["av.recipient.address"] = recipient
+        return None
+    attributes["av.recipient.entity_type"] = kind or "agent"
+    return (
+        recipient if kind in ("user", "system") else agent_entity_id(passage.principal.tenant_id, recipient)
     )
 
 

@@ -27,14 +27,14 @@ def _derived_step(trace: str, digest: bytes) -> str:
 
 def want(message: Message, tenant_id: str, wants: Wants) -> None:
     """Name every row this message may need, before the transaction begins."""
-    trace = uuid_of_trace(message.trace_id)
-    session_id = message.session_id or trace
+    session_id = message.session_id or uuid_of_trace(message.trace_id)
     wants.sessions.add(session_id)
     if message.sender_type == "agent":
         wants.agents.add(agent_entity_id(tenant_id, message.sender_id))
     if message.step_id is not None:
         wants.steps.add(step_name(session_id, message.step_id))
         return
+    trace = uuid_of_trace(message.trace_id)
     wants.steps.add(trace)
     wants.steps.add(_derived_step(trace, message.digest))
     if message.session_id is None:
@@ -43,27 +43,28 @@ def want(message: Message, tenant_id: str, wants: Wants) -> None:
 
 def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     message = passage.message
-    trace = uuid_of_trace(message.trace_id)
-    session_id = message.session_id or trace
+    session_id = message.session_id or uuid_of_trace(message.trace_id)
     if message.step_id is not None:
         step_id = message.step_id
-        known = memory.steps.get(step_name(session_id, step_id))
+        name = step_name(session_id, step_id)
+        known = memory.steps.get(name)
         if known is not None:
             return _as_before(known) if known.digest == message.digest else _conflict(passage, now_ns)
     else:
-        step_id = trace
+        name = step_id = trace = uuid_of_trace(message.trace_id)
         known = memory.steps.get(trace)
         if known is not None and known.digest == message.digest:
             return _as_before(known)
         if known is not None:  # ruling 2c: another step of that session
-            step_id = _derived_step(trace, message.digest)
+            name = step_id = _derived_step(trace, message.digest)
             again = memory.steps.get(step_id)
             if again is not None:
                 return _as_before(again)
             session_id = known.session_id
         elif message.session_id is None:
             session_id = _session_of_parent(memory, session_id, message.parents) or session_id
-    _settle(passage, memory, session_id, step_id)
+    passage.step_id, passage.name = step_id, name
+    _settle(passage, memory, session_id)
     if known is not None and not passage.parents:
         _infer_parent(passage)
     return None
@@ -77,7 +78,7 @@ def _session_of_parent(memory: Memory, session_id: str, parents: Iterable[str]) 
     return None
 
 
-def _settle(passage: Passage, memory: Memory, session_id: str, step_id: str) -> None:
+def _settle(passage: Passage, memory: Memory, session_id: str) -> None:
     session = memory.sessions.get(session_id)
     if session is None:
         memory.tenant.sessions += 1
@@ -89,10 +90,8 @@ def _settle(passage: Passage, memory: Memory, session_id: str, step_id: str) -> 
             fresh=True,
         )
     passage.session = session
-    passage.step_id = step_id
-    passage.name = step_name(session_id, step_id)
     if passage.message.parents:
-        passage.parents = tuple(parent_name(session_id, parent) for parent in passage.message.parents)
+        passage.parents = tuple([parent_name(session_id, parent) for parent in passage.message.parents])
     if passage.agent is not None:
         pair = (session.session_no, passage.agent.agent_no)
         member = memory.members.get(pair)

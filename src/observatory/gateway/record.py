@@ -100,7 +100,12 @@ class Scribe:
             "severity_text": severity_text(draft.severity),
             "body": body,
             "resource": resource(
-                self._service, tenant_id, draft.sender_id, draft.sender_type, draft.hub_address, draft.trust_level
+                self._service,
+                tenant_id,
+                draft.sender_id,
+                draft.sender_type,
+                draft.hub_address,
+                draft.trust_level,
             ),
             "attributes": attributes,
         }

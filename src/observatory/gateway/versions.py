@@ -18,8 +18,11 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     kind, version = message.agent_type, message.capability_version
     if kind is None or version is None:
         return None
-    entries = memory.rulebook.versions.get(kind, {})
-    verdict, entry = judge(entries, version), find(entries, version)
+    judged = memory.judged.get((kind, version))
+    if judged is None:
+        entries = memory.rulebook.versions.get(kind, {})
+        judged = memory.judged[kind, version] = judge(entries, version), find(entries, version)
+    verdict, entry = judged
     if verdict == "retired":
         return _retired(passage, now_ns)
     if verdict == "unknown":

@@ -64,6 +64,8 @@ def _event_hash(event: Mapping[str, Any], body: str, previous_hash: str, sequenc
 def _text(value: object) -> str:
     if type(value) is str:
         return _quoted(value)
+    if value is None:
+        return "null"
     if type(value) is int:
         return str(value)
     return av_json(value).decode("ascii")
@@ -95,6 +97,7 @@ def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
     seed_body = body.decode("ascii") if shared else av_json(event["body"]).decode("ascii")
     event_hash = _event_hash(event, seed_body, head.event_hash, sequence_number)
     whole["resource"] = resource
+    whole["body"] = msgspec.Raw(body)
     whole["hash_chain"] = {
         "event_hash": event_hash,
         "previous_hash": head.event_hash,

@@ -20,7 +20,9 @@ COLOURS: dict[NodeState, str] = {
 ACTIVE_NS = 30 * 1_000_000_000
 
 
-def node_state(last_seen_ns: int, violation_ns: int | None, now_ns: int, violation_window_s: int) -> NodeState:
+def node_state(
+    last_seen_ns: int, violation_ns: int | None, now_ns: int, violation_window_s: int
+) -> NodeState:
     if violation_ns is not None and now_ns - violation_ns < violation_window_s * 1_000_000_000:
         return "schema_violation"
     return "active" if last_seen_ns and now_ns - last_seen_ns < ACTIVE_NS else "idle"

@@ -18,7 +18,7 @@ class Fault(Struct, frozen=True):
     problem: str
 
 
-class Accepted(Struct, frozen=True, kw_only=True):
+class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     """202: the message is durable. A repeat is answered as the first was."""
 
     message_id: str

@@ -25,7 +25,7 @@ ActionStatus = Literal["success", "failure", "pending", "skipped"]
 InterruptSignal = Literal["pause", "rewrite", "inject"]
 
 
-class Meta(Struct, frozen=True, kw_only=True):
+class Meta(Struct, frozen=True, kw_only=True, gc=False):
     """Where the step stands: trace, parents, time, cluster."""
 
     trace_id: TraceUuid
@@ -38,7 +38,7 @@ class Meta(Struct, frozen=True, kw_only=True):
     parent_step_ids: Annotated[list[OptionalRef], Rule(max_length=1000)] | None = None
 
 
-class Identity(Struct, frozen=True, kw_only=True):
+class Identity(Struct, frozen=True, kw_only=True, gc=False):
     """Who acted, in which version, with which model, and for whom."""
 
     agent_id: Name
@@ -55,14 +55,14 @@ class Identity(Struct, frozen=True, kw_only=True):
     ) = None
 
 
-class Alternative(Struct, frozen=True, kw_only=True):
+class Alternative(Struct, frozen=True, kw_only=True, gc=False):
     """An option that was weighed and not taken."""
 
     option: str
     why_not: str | None = None
 
 
-class Citation(Struct, frozen=True, kw_only=True):
+class Citation(Struct, frozen=True, kw_only=True, gc=False):
     """A source the step leans on."""
 
     uri: str
@@ -70,7 +70,7 @@ class Citation(Struct, frozen=True, kw_only=True):
     label: str | None = None
 
 
-class Cognition(Struct, frozen=True, kw_only=True):
+class Cognition(Struct, frozen=True, kw_only=True, gc=False):
     """What the agent meant, and how it came to it."""
 
     intent: str
@@ -82,7 +82,7 @@ class Cognition(Struct, frozen=True, kw_only=True):
     citations: list[str | Citation] | None = None
 
 
-class Action(Struct, frozen=True, kw_only=True):
+class Action(Struct, frozen=True, kw_only=True, gc=False):
     """What was done."""
 
     status: ActionStatus
@@ -92,7 +92,7 @@ class Action(Struct, frozen=True, kw_only=True):
     duration_ms: Count | None = None
 
 
-class StateDelta(Struct, frozen=True, kw_only=True):
+class StateDelta(Struct, frozen=True, kw_only=True, gc=False):
     """What the step changed and cost."""
 
     added_to_memory: list[str] | None = None
@@ -102,7 +102,7 @@ class StateDelta(Struct, frozen=True, kw_only=True):
     cost: Annotated[float, Rule(description="Cost of this step alone")] | None = None
 
 
-class Control(Struct, frozen=True, kw_only=True):
+class Control(Struct, frozen=True, kw_only=True, gc=False):
     """What the step asks of the gateway."""
 
     hitl_required: bool | None = False
@@ -110,7 +110,7 @@ class Control(Struct, frozen=True, kw_only=True):
     is_terminal: bool | None = False
 
 
-class DecisionLog(Struct, frozen=True, kw_only=True):
+class DecisionLog(Struct, frozen=True, kw_only=True, gc=False):
     """One step of one agent."""
 
     meta: Meta

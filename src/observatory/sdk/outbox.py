@@ -120,6 +120,8 @@ class Outbox:
         with self.changed:
             if self.closed:
                 return self._backlog.settled_n >= self._backlog.taken_n
+            # Leftovers being found just now are locked by us: the next start must be able to find them.
+            self.changed.wait_for(lambda: not self._adopting, self._delivery.close_timeout_s)
             self.closed = True
             left = self._backlog.release()
             lost = self._backlog.give_up_memory()

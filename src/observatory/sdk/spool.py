@@ -59,7 +59,8 @@ class Spool:
                 break
             except FileExistsError:
                 n += 1
-        _lock(fd)
+        if fcntl is not None:  # waits: one who looks for leftovers may hold it for a moment, then lets go
+            fcntl.flock(fd, fcntl.LOCK_EX)
         spool = cls(path, fd, _State(url, time.time_ns()), max_bytes)
         spool._keep_state()
         return spool
@@ -85,6 +86,8 @@ class Spool:
                 if state.url == url:
                     return cls(path, fd, state, max_bytes)
                 log.info("%s is kept: it is meant for %s", path, state.url)
+        except FileNotFoundError:
+            log.debug("%s is being made or removed by another", path)
         except (OSError, msgspec.MsgspecError) as exc:
             log.warning("%s is left as it is: its state cannot be read (%s)", path, type(exc).__name__)
         os.close(fd)
@@ -174,8 +177,6 @@ def _state_path(path: Path) -> Path:
 
 
 def _lock(fd: int) -> bool:
-    if fcntl is None:
-        return True
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

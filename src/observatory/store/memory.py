@@ -8,11 +8,8 @@ from typing import Any
 from observatory.state import Agent, Session, Write
 from observatory.store import tables
 
-AGENT_COLUMNS = (
-    "agent_no entity_id agent_id agent_type capability_version cluster_id model provider hub_address "
-    "trust_level first_seen_ns last_seen_ns violation_ns messages"
-).split()
-SESSION_COLUMNS = "session_no session_id trace_id first_seq last_seq started_ns last_ns messages".split()
+AGENT_COLUMNS = [column.name for column in tables.agents.c if column.name != "tenant_id"]
+SESSION_COLUMNS = [column.name for column in tables.sessions.c if column.name != "tenant_id"]
 
 # Keys and signed-in browsers that may still act; a tenant and an id list are added.
 GOOD_KEYS = (

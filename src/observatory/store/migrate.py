@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from io import StringIO
 from pathlib import Path
+from shutil import copymode
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from observatory.errors import StartupError
@@ -37,7 +38,9 @@ def _needed(present: str | None, names: set[str], house: dict[str, str], target:
     """Whether an upgrade is needed; raises when the database must not be touched."""
     script = ScriptDirectory.from_config(_config())
     if present is None and names - {"alembic_version"}:
-        raise StartupError("this database holds tables of another program; give Observatory a database of its own")
+        raise StartupError(
+            "this database holds tables of another program; give Observatory a database of its own"
+        )
     known = [revision.revision for revision in script.walk_revisions()]
     if present is not None and present not in known:
         raise StartupError(
@@ -46,7 +49,8 @@ def _needed(present: str | None, names: set[str], house: dict[str, str], target:
         )
     if house.get("moved_to"):
         raise StartupError(
-            f"this database was moved to {house['moved_to']} and is kept only as a copy; start Observatory on that one"
+            f"this database was moved to {house['moved_to']} and is kept only as a copy; "
+            "start Observatory on that one"
         )
     if house.get("copying"):
         raise StartupError(
@@ -64,30 +68,49 @@ def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path |
     try:
         engine = create_engine("sqlite://", module=driver, creator=lambda: raw, poolclass=StaticPool)
         with engine.connect() as connection:
-            present = MigrationContext.configure(connection).get_current_revision()
-            names = set(inspect(connection).get_table_names())
-            house = dict(raw.execute("SELECT name, value FROM house").fetchall()) if "house" in names else {}
-            connection.rollback()
+            # After the engine's first look, which ends with a rollback of its own. Two programs may start at
+            # once: the second waits here and finds the work done.
+            raw.execute("BEGIN IMMEDIATE")
+            present, names, house = _look(raw)
             if not _needed(present, names, house, target):
                 return present, None
-            copy = None
-            if present is not None:
-                copy = path.with_name(f"{path.name}.before-{present}")
-                safety = driver.connect(str(copy))
-                raw.backup(safety)
-                safety.close()
-            raw.execute("BEGIN IMMEDIATE")
-            try:
-                command.upgrade(_config(connection=connection), target)
-                if raw.in_transaction:
-                    raw.execute("COMMIT")
-            except BaseException:
-                if raw.in_transaction:
-                    raw.execute("ROLLBACK")
-                raise
+            copy = None if present is None else _safety_copy(path, present)
+            command.upgrade(_config(connection=connection), target)
+            if raw.in_transaction:
+                raw.execute("COMMIT")
             return present, copy
+    except (driver.Error, SQLAlchemyError) as error:
+        raise StartupError(
+            f"the database {path} could not be migrated, nothing was changed: {error}"
+        ) from error
     finally:
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
         raw.close()
+
+
+def _look(raw: Any) -> tuple[str | None, set[str], dict[str, str]]:
+    """(present revision, tables, marks of the house) of a SQLite file."""
+    names = {row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+    version = (
+        raw.execute("SELECT version_num FROM alembic_version").fetchone()
+        if "alembic_version" in names
+        else None
+    )
+    house = raw.execute("SELECT name, value FROM house").fetchall() if "house" in names else []
+    return version[0] if version else None, names, dict(house)
+
+
+def _safety_copy(path: Path, present: str) -> Path:
+    copy = path.with_name(f"{path.name}.before-{present}")
+    source, safety = connect(path, read_only=True), driver.connect(str(copy))
+    try:
+        source.backup(safety)
+    finally:
+        safety.close()
+        source.close()
+    copymode(path, copy)
+    return copy
 
 
 async def migrate_postgres(url: str, target: str = "head") -> str | None:

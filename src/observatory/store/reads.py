@@ -1,16 +1,16 @@
 """Reading the record: one set of queries for both databases.
 
-What differs between them is a `Shape` of a few methods; everything else is composed here. Every query
+What differs between them is a `Shape` (shapes.py); everything else is composed here. Every query
 names its tenant; there is no way to ask without one. Rows are committed rows, in sequence order.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Executable, FromClause, Select, and_, literal_column, or_, select
+from sqlalchemy import Executable, Select, and_, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
@@ -19,80 +19,8 @@ from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.steps import step_name
 from observatory.state import Principal
 from observatory.store import tables
-from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
-
-Where = list[ColumnElement[bool]]
-
-
-class Shape(Protocol):
-    """The words of one database for the big tables."""
-
-    events: FromClause
-    messages: FromClause
-    payloads: FromClause
-
-    def sequence(self) -> ColumnElement[Any]: ...
-    def order(self) -> ColumnElement[Any]: ...
-    def same_row(self, table: FromClause) -> ColumnElement[bool]: ...
-    def in_tenant(self, tenant_id: str, after: int | None, before: int | None) -> Where: ...
-    def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]: ...
-    def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
-    def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
-    def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where: ...
-    def severe(self, tenant_id: str, minimum: int) -> Where: ...
-
-
-class SqliteShape:
-    events = tables.audit_log
-    messages = tables.lite_messages
-    payloads = tables.lite_payloads
-
-    def _number(self, tenant_id: str) -> ColumnElement[Any]:
-        heads = tables.chain_heads
-        return select(heads.c.tenant_no).where(heads.c.tenant_id == tenant_id).scalar_subquery()
-
-    def sequence(self) -> ColumnElement[Any]:
-        return self.events.c.key.op("&")(SEQ_MASK)
-
-    def order(self) -> ColumnElement[Any]:
-        return self.events.c.key
-
-    def same_row(self, table: FromClause) -> ColumnElement[bool]:
-        return table.c.key == self.events.c.key
-
-    def in_tenant(self, tenant_id: str, after: int | None, before: int | None) -> Where:
-        base = self._number(tenant_id).op("<<")(40)
-        low, high = (after or 0) + 1, min(SEQ_MASK, (before or SEQ_MASK + 1) - 1)
-        key = self.events.c.key
-        return [key >= base.op("|")(low), key <= base.op("|")(high)]
-
-    def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]:
-        sessions = tables.sessions
-        keys = select(self._number(tenant_id).op("<<")(40).op("|")(sessions.c.session_no)).where(
-            sessions.c.tenant_id == tenant_id, sessions.c.trace_id == trace_id
-        )
-        return self.events.c.session_key.in_(keys)
-
-    def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
-        key = entity_key(tenant_id, entity_id)
-        return or_(self.events.c.sender_key == key, self.events.c.recipient_key == key)
-
-    def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
-        return self.events.c.sender_key == entity_key(tenant_id, entity_id)
-
-    def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where:
-        where: Where = [self.events.c.tenant_no == self._number(tenant_id)]
-        if since_ns is not None:
-            where.append(self.events.c.ts_ns >= since_ns)
-        if until_ns is not None:
-            where.append(self.events.c.ts_ns < until_ns)
-        return where
-
-    def severe(self, tenant_id: str, minimum: int) -> Where:
-        where: Where = [self.events.c.severity >= minimum]
-        if minimum >= 17:  # spelled as the partial index spells it, so that it is used
-            where += [literal_column("severity >= 17"), self.events.c.tenant_no == self._number(tenant_id)]
-        return where
+from observatory.store.keys import dedupe_key
+from observatory.store.shapes import Shape, Where
 
 
 class Reads:
@@ -116,7 +44,10 @@ class Reads:
         shape = self._shape
         query = select(shape.sequence(), shape.events.c.record, shape.events.c.leaf_hash)
         query = self._ordered(query, self._event_tests(tenant_id, where), limit, newest_first)
-        return [StoredEvent(seq, bytes(record), bytes(leaf)) for seq, record, leaf in await self.fetch(tenant_id, query)]
+        return [
+            StoredEvent(seq, bytes(record), bytes(leaf))
+            for seq, record, leaf in await self.fetch(tenant_id, query)
+        ]
 
     async def messages(
         self, tenant_id: str, where: MessageFilter, limit: int, newest_first: bool
@@ -156,7 +87,8 @@ class Reads:
         tests = [source.c[column] == value for column, value in where.items()]
         if "tenant_id" in source.c:
             tests.append(source.c.tenant_id == tenant_id)
-        found = await self.fetch(tenant_id, select(source).where(*tests))
+        order = [source.c[name] for name in tables.AGE if name in source.c]
+        found = await self.fetch(tenant_id, select(source).where(*tests).order_by(*order))
         return [dict(row._mapping) for row in found]
 
     async def sessions_page(self, tenant_id: str, before: int | None, limit: int) -> list[dict[str, Any]]:
@@ -248,7 +180,10 @@ class Reads:
         joined = (
             shape.events.join(messages, shape.same_row(messages))
             .join(shape.payloads, shape.same_row(shape.payloads))
-            .join(sessions, and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == messages.c.session_no))
+            .join(
+                sessions,
+                and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == messages.c.session_no),
+            )
         )
         return select(
             shape.sequence(),

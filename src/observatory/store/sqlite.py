@@ -12,6 +12,9 @@ import asyncio
 import sqlite3 as stdlib_sqlite3
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,11 +28,14 @@ from observatory.protocol.steps import step_name
 from observatory.state import Changes, Member, Memory, Rulebook, Step, Tenant, Wants, Write
 from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
 from observatory.store.memory import GOOD_KEYS, agent_of, agent_row, session_of, session_row, write_sql
-from observatory.store.reads import Reads, SqliteShape
+from observatory.store.reads import Reads
 from observatory.store.rulebook import rulebook_of
+from observatory.store.shapes import SqliteShape
 
 try:
-    import pysqlite3 as driver  # many Pythons' own sqlite3 is years old
+    import pysqlite3  # many Pythons' own sqlite3 is years old
+
+    driver: Any = pysqlite3
 except ImportError:  # pragma: no cover - platforms without the wheel
     driver = stdlib_sqlite3
 
@@ -43,9 +49,9 @@ PRAGMAS = {
     "cache_size": -65_536,
     "temp_store": 2,
 }
-# SQLITE_PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL: the medium, not the row.
+# PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL: the medium, not the row.
 MEDIUM_ERRORS = {3, 5, 6, 7, 8, 10, 11, 13, 14, 15}
-CHUNK = 50
+CHUNK = 100
 Rows = list[tuple[Any, ...]]
 
 
@@ -66,14 +72,18 @@ def connect(path: Path, read_only: bool = False) -> Any:
     for name, value in PRAGMAS.items():
         found = connection.execute(f"PRAGMA {name}").fetchone()[0]
         if found != value:
-            raise StartupError(f"SQLite did not accept {name}={value} (it says {found}); is {path} on a network disk?")
+            raise StartupError(
+                f"SQLite did not accept {name}={value} (it says {found}); is {path} on a network disk?"
+            )
     return connection
 
 
 def _translated(error: Exception) -> Exception:
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
-        full = any(word in str(error) for word in ("full", "disk I/O", "locked", "readonly", "unable to open"))
+        full = any(
+            word in str(error) for word in ("full", "disk I/O", "locked", "readonly", "unable to open")
+        )
         code = 13 if full else 1
     if code & 0xFF in MEDIUM_ERRORS:
         return NotDurable(f"the database cannot be written now: {error}")
@@ -81,11 +91,15 @@ def _translated(error: Exception) -> Exception:
 
 
 def _insert_rows(cursor: Any, table: str, width: int, rows: Rows) -> None:
-    one = "(" + ",".join("?" * width) + ")"
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
-        flat = [value for row in part for value in row]
-        cursor.execute(f"INSERT INTO {table} VALUES " + ",".join([one] * len(part)), flat)
+        cursor.execute(_insert_sql(table, width, len(part)), list(chain.from_iterable(part)))
+
+
+@cache
+def _insert_sql(table: str, width: int, rows: int) -> str:
+    one = "(" + ",".join("?" * width) + ")"
+    return f"INSERT INTO {table} VALUES " + ",".join([one] * rows)
 
 
 def _in(values: Iterable[Any]) -> tuple[str, list[Any]]:
@@ -184,15 +198,12 @@ class SqliteTransaction:
 
     def _load_members(self, memory: Memory) -> None:
         sessions = [session.session_no for session in memory.sessions.values()]
-        agents = [agent.agent_no for agent in memory.agents.values()]
-        if sessions and agents:
-            # Every pair the batch could name; the agents of a batch are few, so no pair list is needed.
-            s_marks, s_values = _in(sessions)
-            a_marks, a_values = _in(agents)
+        if sessions:
+            marks, values = _in(sessions)
             found = self._cursor.execute(
                 "SELECT session_no, agent_no, last_step, last_seq, messages, tokens, cost FROM members "
-                f"WHERE tenant_id = ? AND session_no IN {s_marks} AND agent_no IN {a_marks}",
-                [memory.tenant.tenant_id, *s_values, *a_values],
+                f"WHERE tenant_id = ? AND session_no IN {marks}",
+                [memory.tenant.tenant_id, *values],
             )
             for row in found.fetchall():
                 memory.members[row[0], row[1]] = Member(
@@ -269,11 +280,15 @@ class SqliteTransaction:
         sessions = [session for session in memory.sessions.values() if session.dirty]
         members = [member for member in memory.members.values() if member.dirty]
         if agents:
-            many(f"INSERT OR REPLACE INTO agents VALUES ({','.join('?' * 15)})", [agent_row(tenant_id, a) for a in agents])
+            many(
+                f"INSERT OR REPLACE INTO agents VALUES ({','.join('?' * 15)})",
+                [agent_row(tenant_id, a) for a in agents],
+            )
         old = [(s.last_seq, s.last_ns, s.messages, tenant_id, s.session_id) for s in sessions if not s.fresh]
         if old:
             many(
-                "UPDATE sessions SET last_seq=?, last_ns=?, messages=? WHERE tenant_id=? AND session_id=?", old
+                "UPDATE sessions SET last_seq=?, last_ns=?, messages=? WHERE tenant_id=? AND session_id=?",
+                old,
             )
         new = [session_row(tenant_id, s) for s in sessions if s.fresh]
         _insert_rows(self._cursor, "sessions", 9, new)
@@ -281,7 +296,16 @@ class SqliteTransaction:
             many(
                 "INSERT OR REPLACE INTO members VALUES (?,?,?,?,?,?,?,?)",
                 [
-                    (tenant_id, m.session_no, m.agent_no, m.last_step, m.last_seq, m.messages, m.tokens, m.cost)
+                    (
+                        tenant_id,
+                        m.session_no,
+                        m.agent_no,
+                        m.last_step,
+                        m.last_seq,
+                        m.messages,
+                        m.tokens,
+                        m.cost,
+                    )
                     for m in members
                 ],
             )
@@ -337,10 +361,8 @@ class SqliteStore(Reads):
         return value
 
     def _undo(self, cursor: Any) -> None:
-        try:
+        with suppress(driver.Error):  # already rolled back by SQLite itself, as after a full disk
             cursor.execute("ROLLBACK")
-        except driver.Error:  # already rolled back by SQLite itself, as after a full disk
-            pass
 
     def close_lane(self, lane: int) -> None:
         if self._connection is not None:

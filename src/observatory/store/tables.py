@@ -57,7 +57,8 @@ agents = _table(
 sessions = _table(
     SHARED,
     "sessions",
-    "tenant_id:t session_no:i session_id:t trace_id:t first_seq:i last_seq:i started_ns:i last_ns:i messages:i",
+    "tenant_id:t session_no:i session_id:t trace_id:t first_seq:i last_seq:i started_ns:i last_ns:i "
+    "messages:i",
 )
 members = _table(
     SHARED,
@@ -94,6 +95,11 @@ pg_messages = _table(
 )
 pg_payloads = _table(POSTGRES, "payloads", "tenant_id:t sequence_number:i raw:b salt:b shredded_by:i")
 
+# What tells the age of a row, whichever of these a table has; ids settle a tie.
+AGE = (
+    "created_ns", "updated_ns", "session_no", "agent_no", "tenant_id", "user_id", "key_id", "login_id",
+    "agent_type", "version", "name",
+)  # fmt: skip
 # Which small tables operators' acts may write, and what `Directory.rows` may read.
 SMALL = {
     table.name: table

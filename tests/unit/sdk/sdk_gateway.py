@@ -54,6 +54,7 @@ class FakeGateway:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 1 << 16  # one packet an answer: two would wait 40 ms for a delayed ACK
 
             def setup(self) -> None:
                 super().setup()

@@ -23,8 +23,9 @@ SMALL = [
         display_name TEXT NOT NULL, role TEXT NOT NULL, created_ns BIGINT NOT NULL, disabled_ns BIGINT,
         PRIMARY KEY (tenant_id, user_id), UNIQUE (tenant_id, name))""",
     """CREATE TABLE api_keys (
-        tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, public_id TEXT NOT NULL UNIQUE, key_hash {bytes} NOT NULL,
-        role TEXT NOT NULL, scopes TEXT NOT NULL, user_id TEXT, agent_id TEXT, label TEXT NOT NULL,
+        tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, public_id TEXT NOT NULL UNIQUE,
+        key_hash {bytes} NOT NULL, role TEXT NOT NULL, scopes TEXT NOT NULL, user_id TEXT,
+        agent_id TEXT, label TEXT NOT NULL,
         created_ns BIGINT NOT NULL, created_by TEXT NOT NULL, expires_ns BIGINT, revoked_ns BIGINT,
         PRIMARY KEY (tenant_id, key_id),
         FOREIGN KEY (tenant_id, user_id) REFERENCES users (tenant_id, user_id))""",

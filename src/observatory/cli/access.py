@@ -1,0 +1,248 @@
+"""Tenants, users, keys, versions and login links: over HTTP, with an admin's key, audited like any act."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from observatory.cli.door import ANY, Api, Gateway, api
+from observatory.cli.terminal import CommandFailed, note, say, show_json, show_table
+from observatory.protocol.clock import from_ns
+
+Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
+Status = Literal["current", "previous", "retired"]
+Json = Annotated[bool, Parameter(negative=(), help="Print JSON.")]
+
+keys = App(name="keys", help="API keys: list, create, revoke.")
+users = App(name="users", help="People: list, create, disable.")
+tenants = App(name="tenants", help="Tenants: list, create.")
+versions = App(name="versions", help="Which capability versions are accepted: list, set.")
+
+
+@keys.command(name="list")
+def list_keys(gateway: Gateway = ANY, *, json: Json = False) -> None:
+    """The tenant's keys, without their secrets."""
+    with api(gateway) as door:
+        rows = list(door.items("/v1/keys"))
+    if json:
+        show_json(rows)
+        return
+    columns = ("KEY", "ROLE", "BOUND TO", "LABEL", "CREATED", "EXPIRES", "STATE")
+    shown = [
+        (
+            row["key_id"],
+            row["role"],
+            row["agent_id"] or row["user_id"],
+            row["label"],
+            _when(row["created_at"]),
+            _when(row["expires_at"]) or "never",
+            f"revoked {_when(row['revoked_at'])}" if row["revoked_at"] else "good",
+        )
+        for row in rows
+    ]
+    show_table(columns, shown)
+
+
+@keys.command(name="create")
+def create_key(
+    gateway: Gateway = ANY,
+    *,
+    role: Role = "agent",
+    agent: Annotated[str | None, Parameter(help="Bind an agent's key to this agent.")] = None,
+    user: Annotated[str | None, Parameter(help="The person it belongs to, by name or id.")] = None,
+    label: str = "key",
+    expires: Annotated[str | None, Parameter(help="A time with zone, or 30d, 12h, 90m.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a key; its secret is printed this once, alone on stdout."""
+    with api(gateway) as door:
+        body: dict[str, Any] = {
+            "role": role,
+            "label": label,
+            "agent_id": agent,
+            "expires_at": _expiry(expires),
+        }
+        body["user_id"] = _user_id(door, user) if user else None
+        made = door.ask("POST", "/v1/keys", body)
+    if json:
+        show_json(made)
+        return
+    note(f"{made['key_id']} ({role}): keep this secret now, it is shown only once")
+    say(made["key"])
+
+
+@keys.command(name="revoke")
+def revoke_key(key_id: str, gateway: Gateway = ANY) -> None:
+    """Revoke a key: it is refused from the next message on."""
+    with api(gateway) as door:
+        door.ask("DELETE", f"/v1/keys/{_part(key_id)}")
+    say(f"{key_id} is revoked")
+
+
+@users.command(name="list")
+def list_users(gateway: Gateway = ANY, *, json: Json = False) -> None:
+    """People of the tenant and their roles."""
+    with api(gateway) as door:
+        rows = list(door.items("/v1/users"))
+    if json:
+        show_json(rows)
+        return
+    shown = [
+        (
+            row["user_id"],
+            row["name"],
+            row["role"],
+            row["display_name"],
+            "disabled" if row["disabled_at"] else "good",
+        )
+        for row in rows
+    ]
+    show_table(("USER", "NAME", "ROLE", "SHOWN AS", "STATE"), shown)
+
+
+@users.command(name="create")
+def create_user(
+    name: str,
+    gateway: Gateway = ANY,
+    *,
+    role: Role = "viewer",
+    display_name: str | None = None,
+    json: Json = False,
+) -> None:
+    """Add a person; prints the one-time link that signs them in."""
+    with api(gateway) as door:
+        made = door.ask(
+            "POST", "/v1/users", {"name": name, "role": role, "display_name": display_name or name}
+        )
+    if json:
+        show_json(made)
+        return
+    note(f"{made['user_id']} ({name}, {role}): send them this link, it works once")
+    say(made["invite_url"])
+
+
+@users.command(name="disable")
+def disable_user(user: str, gateway: Gateway = ANY) -> None:
+    """Disable a person (by name or id) and all their keys."""
+    with api(gateway) as door:
+        door.ask("POST", f"/v1/users/{_part(_user_id(door, user))}/disable")
+    say(f"{user} is disabled, with all keys and sign-ins")
+
+
+@tenants.command(name="list")
+def list_tenants(gateway: Gateway = ANY, *, json: Json = False) -> None:
+    """The tenants you may see."""
+    with api(gateway) as door:
+        rows = list(door.items("/v1/tenants"))
+    if json:
+        show_json(rows)
+        return
+    shown = [(row["tenant_id"], row["display_name"], _when(row["created_at"])) for row in rows]
+    show_table(("TENANT", "SHOWN AS", "CREATED"), shown)
+
+
+@tenants.command(name="create")
+def create_tenant(
+    display_name: str,
+    gateway: Gateway = ANY,
+    *,
+    tenant: Annotated[str | None, Parameter(help="Its id, tnt_…; made up if not given.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a tenant with its first admin; the admin's key is printed this once."""
+    with api(gateway) as door:
+        made = door.ask("POST", "/v1/tenants", {"display_name": display_name, "tenant_id": tenant})
+    if json:
+        show_json(made)
+        return
+    note(f"{made['tenant_id']} is made; keep its admin key now, it is shown only once")
+    say(made["key"])
+
+
+@versions.command(name="list")
+def list_versions(gateway: Gateway = ANY, *, agent_type: str | None = None, json: Json = False) -> None:
+    """The version registry."""
+    with api(gateway) as door:
+        rows = list(door.items("/v1/versions", agent_type=agent_type))
+    if json:
+        show_json(rows)
+        return
+    shown = [
+        (
+            row["agent_type"],
+            row["version"],
+            row["status"],
+            ", ".join(row["fields"] or ()) or "all",
+            _when(row["updated_at"]),
+        )
+        for row in rows
+    ]
+    show_table(("AGENT TYPE", "VERSION", "STATUS", "FIELDS", "CHANGED"), shown)
+
+
+@versions.command(name="set")
+def set_version(
+    agent_type: str, version: str, status: Status, gateway: Gateway = ANY, *, json: Json = False
+) -> None:
+    """Set one version of an agent type; a new current one makes the old one previous, that one retired."""
+    with api(gateway) as door:
+        known = {
+            row["version"]: {"version": row["version"], "status": row["status"], "fields": row["fields"]}
+            for row in door.items("/v1/versions", agent_type=agent_type)
+            if row["status"] != "unknown"
+        }
+        before = known.pop(version, {"fields": None})
+        for row in known.values():
+            row["status"] = _moved(row["status"], status)
+        rows = [{"version": version, "status": status, "fields": before["fields"]}, *known.values()]
+        answer = door.ask("PUT", "/v1/versions", {"agent_type": agent_type, "versions": rows})
+    if json:
+        show_json(answer["items"])
+        return
+    say(*(f"{agent_type} {row['version']}: {row['status']}" for row in answer["items"]))
+
+
+def login(
+    gateway: Gateway = ANY, *, user: Annotated[str | None, Parameter(help="A person, by name or id.")] = None
+) -> None:
+    """Print a fresh one-time login link: the operator's own, or with an admin's key anyone's."""
+    with api(gateway, "admin" if user else "operator") as door:
+        body = {"user_id": _user_id(door, user) if user else None}
+        say(door.ask("POST", "/v1/logins", body)["url"])
+
+
+def _moved(status: str, new: Status) -> str:
+    """N and N-1: there is room for one of each, so what stood there moves down."""
+    if new == "current":
+        return "previous" if status == "current" else "retired"
+    return "retired" if status == new else status
+
+
+def _user_id(door: Api, user: str) -> str:
+    if user.startswith("usr_"):
+        return user
+    for row in door.items("/v1/users"):
+        if row["name"] == user:
+            return str(row["user_id"])
+    raise CommandFailed(f"there is no user {user}; `observatory users list` shows them")
+
+
+def _part(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
+        raise CommandFailed("an id is letters, digits, - and _; copy it from the list")
+    return text
+
+
+def _expiry(text: str | None) -> str | None:
+    spans = {"d": 86_400, "h": 3_600, "m": 60}
+    found = re.fullmatch(r"(\d{1,6})([dhm])", text or "")
+    if found is None:
+        return text
+    return from_ns(time.time_ns() + int(found[1]) * spans[found[2]] * 1_000_000_000)
+
+
+def _when(text: str | None) -> str:
+    return "" if text is None else f"{text[:10]} {text[11:19]}"

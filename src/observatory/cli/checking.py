@@ -1,0 +1,208 @@
+"""Verification in worker processes: each opens the database itself and checks one segment of one tenant.
+
+The chain is `ledger.verify`'s business. Here the archive beside it is checked too: every event that names
+a message's digest must have that message, and its bytes must hash to it unless they were shredded by order.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import msgspec
+
+from observatory.cli.terminal import CommandFailed
+from observatory.cli.trail import Stored, Trail, open_trail
+from observatory.ledger.export import hashes_of
+from observatory.ledger.verify import GENESIS, Break, ChainCheck, Result, merge, plan_segments
+
+Advance = Callable[[int], None]
+# Below this a process of its own costs more than it saves.
+WORTH_A_WORKER = 20_000
+
+
+class Segment(msgspec.Struct, frozen=True):
+    url: str
+    tenant_id: str
+    start: int
+    end: int
+    payloads: bool
+
+
+class PayloadBreak(msgspec.Struct, frozen=True):
+    sequence_number: int
+    sentence: str
+    what: str = "payload"
+
+
+class Found(msgspec.Struct):
+    """What one segment, or a whole tenant, turned out to be. `payloads` counts bytes checked."""
+
+    result: Result
+    payloads: int = 0
+    shredded: int = 0
+    payload_break: PayloadBreak | None = None
+
+    @property
+    def first_break(self) -> Break | PayloadBreak | None:
+        chain, archive = self.result.first_break, self.payload_break
+        if chain is None or archive is None:
+            return chain or archive
+        return archive if archive.sequence_number < chain.sequence_number else chain
+
+
+class _Attributes(msgspec.Struct):
+    digest: str | None = msgspec.field(default=None, name="av.message.digest")
+
+
+class _Named(msgspec.Struct):
+    attributes: _Attributes
+
+
+_named = msgspec.json.Decoder(_Named).decode
+
+
+class Payloads:
+    """The archive beside verified events."""
+
+    def __init__(self) -> None:
+        self.checked = self.shredded = 0
+
+    def first_foreign(self, rows: Iterable[Stored]) -> PayloadBreak | None:
+        for row in rows:
+            problem = self._problem(row)
+            if problem is not None:
+                return PayloadBreak(row.sequence_number, problem)
+        return None
+
+    def _problem(self, row: Stored) -> str | None:
+        number, named = row.sequence_number, _named(row.record).attributes.digest
+        if named is None and row.digest is None:
+            return None
+        if row.digest is None:
+            return f"The message that event {number} tells of is not in the archive."
+        if named is None:
+            return f"The archive has a message {number} that its event does not name."
+        # A column bent by hand may hold anything, text too.
+        if row.digest and not (isinstance(row.digest, bytes) and named == "sha256:" + row.digest.hex()):
+            return f"The digest stored for message {number} is not the one its event names."
+        if not row.has_payload:
+            return f"The bytes of message {number} are gone, and no event ordered it."
+        if row.raw is not None:
+            self.checked += 1
+            if isinstance(row.raw, bytes) and named == "sha256:" + sha256(row.raw).hexdigest():
+                return None
+            return f"The archived bytes of message {number} are not those its event names."
+        if row.shredded_by is None:
+            return f"The bytes of message {number} are gone, and no event ordered it."
+        self.shredded += 1
+        return None
+
+
+def check_segment(segment: Segment, advance: Advance) -> Found:
+    """Check one segment in this process."""
+    trail = open_trail(segment.url)
+    try:
+        check = _begun(trail, segment)
+        if not segment.payloads:
+            for page in trail.rows(segment.tenant_id, segment.start, segment.end):
+                if not check.feed(page):
+                    break
+                advance(len(page))
+            return Found(check.result())
+        archive = Payloads()
+        foreign = None
+        for rows in trail.stored(segment.tenant_id, segment.start, segment.end):
+            held = check.feed([row[:3] for row in rows])
+            sound = [row for row in rows if row.sequence_number <= check.result().last_sequence]
+            foreign = archive.first_foreign(sound)
+            if not held or foreign is not None:
+                break
+            advance(len(rows))
+        return Found(check.result(), archive.checked, archive.shredded, foreign)
+    finally:
+        trail.close()
+
+
+def _begun(trail: Trail, segment: Segment) -> ChainCheck:
+    """A segment starts from the stored hash of the row before it; the one before must prove that."""
+    if segment.start == 1:
+        return ChainCheck(segment.tenant_id, 0, GENESIS)
+    before = trail.record(segment.tenant_id, segment.start - 1)
+    # Without that row the segment before breaks at it, and nothing found here counts.
+    return ChainCheck(segment.tenant_id, segment.start - 1, hashes_of(before)[0] if before else "missing")
+
+
+def check_range(whole: Segment, workers: int, head: tuple[int, str] | None, advance: Advance) -> Found:
+    """The whole range of one tenant, over so many processes. `head`: where the chain must end."""
+    if whole.end - whole.start + 1 < WORTH_A_WORKER:
+        workers = 1
+    parts = plan_segments(whole.start, whole.end, workers) or [(whole.start, whole.end)]
+    segments = [msgspec.structs.replace(whole, start=low, end=high) for low, high in parts]
+    found = [check_segment(segments[0], advance)] if len(segments) == 1 else _in_processes(segments, advance)
+    return _joined(found, head)
+
+
+def _in_processes(segments: Sequence[Segment], advance: Advance) -> list[Found]:
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[Any, int] = {}
+    processes = []
+    for number, segment in enumerate(segments):
+        mine, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(segment, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        processes.append(process)
+        pipes[mine] = number
+    found: dict[int, Found] = {}
+    try:
+        while len(found) < len(segments):
+            for pipe in wait(list(pipes)):
+                assert isinstance(pipe, Connection)
+                kind, value = _received(pipe)
+                if kind == "failed":
+                    raise CommandFailed(value)
+                if kind == "done":
+                    found[pipes.pop(pipe)] = value
+                else:
+                    advance(value)
+    finally:
+        for process in processes:
+            process.terminate() if len(found) < len(segments) else None
+            process.join()
+    return [found[number] for number in range(len(segments))]
+
+
+def _received(pipe: Connection) -> tuple[str, Any]:
+    try:
+        kind, value = pipe.recv()
+    except EOFError:
+        return "failed", "a verifying process ended unexpectedly; try again with --workers 1"
+    return kind, value
+
+
+def _work(segment: Segment, pipe: Connection) -> None:
+    try:
+        found = check_segment(segment, lambda step: pipe.send(("step", step)))
+        pipe.send(("done", found))
+    except CommandFailed as error:
+        pipe.send(("failed", str(error)))
+
+
+def _joined(parts: Sequence[Found], head: tuple[int, str] | None) -> Found:
+    """Segments in order; what lies past the first break of either kind says nothing."""
+    counted: list[Found] = []
+    for part in parts:
+        counted.append(part)
+        if part.payload_break is not None or part.result.first_break is not None:
+            break
+    foreign = counted[-1].payload_break
+    return Found(
+        merge([part.result for part in counted], None if foreign else head),
+        sum(part.payloads for part in counted),
+        sum(part.shredded for part in counted),
+        foreign,
+    )

@@ -1,0 +1,147 @@
+"""Which gateway a command speaks to, with which key, and what its answers mean in a sentence.
+
+Order: --url and --key; the folder given by --data; OBSERVATORY_URL and OBSERVATORY_KEY; the configured
+folder. A key out of a folder's credentials is sent only to that folder's own gateway.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx2
+import msgspec
+from cyclopts import Parameter
+
+from observatory import settings as settings_module
+from observatory.cli.terminal import CommandFailed
+
+TIMEOUT = httpx2.Timeout(60, connect=3)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Gateway:
+    """Which gateway to ask."""
+
+    data: Annotated[str | None, Parameter(help="Folder whose credentials.json is used.")] = None
+    url: Annotated[str | None, Parameter(help="The gateway's address, e.g. http://127.0.0.1:4800.")] = None
+    key: Annotated[str | None, Parameter(help="An API key (obs_…); better in OBSERVATORY_KEY.")] = None
+
+
+ANY = Gateway()
+
+
+def folder_of(data: str | None) -> Path:
+    return settings_module.load({"data": data}).folder
+
+
+def read_credentials(folder: Path) -> dict[str, str] | None:
+    try:
+        return msgspec.json.decode((folder / "credentials.json").read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CommandFailed(
+            f"{folder / 'credentials.json'} cannot be read ({error.strerror}); run as its owner"
+        ) from None
+    except msgspec.MsgspecError:
+        told = (
+            f"{folder / 'credentials.json'} is damaged; remove it and start `observatory serve` for new keys"
+        )
+        raise CommandFailed(told) from None
+
+
+def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
+    """(url, key), or a sentence that says what to set."""
+    url, key = gateway.url, gateway.key
+    if gateway.data is None:
+        url, key = url or os.environ.get("OBSERVATORY_URL"), key or os.environ.get("OBSERVATORY_KEY")
+    if not (url and key):
+        folder = folder_of(gateway.data)
+        known = read_credentials(folder)
+        if known is None and url:
+            raise CommandFailed(f"no key for {url}; give one with --key or OBSERVATORY_KEY")
+        if known is None:
+            raise CommandFailed(
+                f"no Observatory was ever started on {folder}; start it with `observatory serve`, "
+                "or name a running one with --url and --key"
+            )
+        if url and url.rstrip("/") != known["url"].rstrip("/"):
+            raise CommandFailed(f"no key for {url}: {folder} is for {known['url']}; give one with --key")
+        url, key = known["url"], key or known[f"{role}_key"]
+    if not url.startswith(("http://", "https://")):
+        raise CommandFailed("the address of a gateway looks like http://127.0.0.1:4800")
+    return url.rstrip("/"), key
+
+
+class Api:
+    """A gateway's HTTP doors; every failure is a `CommandFailed` with a sentence."""
+
+    def __init__(self, url: str, key: str, timeout: httpx2.Timeout = TIMEOUT) -> None:
+        self.url, self.key = url, key
+        headers = {"Authorization": f"Bearer {key}"}
+        self._client = httpx2.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
+
+    def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {"content-type": "application/json"} if content else {}
+        given = {name: value for name, value in query.items() if value is not None}
+        try:
+            answer = self._client.request(method, path, content=content, headers=headers, params=given)
+        except httpx2.TimeoutException:
+            raise CommandFailed(
+                f"the Observatory at {self.url} does not answer in time; is it overloaded?"
+            ) from None
+        except (httpx2.TransportError, httpx2.InvalidURL):
+            raise CommandFailed(unanswered(self.url)) from None
+        if answer.status_code < 400:
+            try:
+                return msgspec.json.decode(answer.content)
+            except msgspec.MsgspecError:
+                raise CommandFailed(f"what answers at {self.url} is no Observatory; check --url") from None
+        raise CommandFailed(self._refusal(answer))
+
+    def items(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Every item of a list, page by page."""
+        while True:
+            page = self.ask("GET", path, **query)
+            yield from page["items"]
+            if page["next_cursor"] is None:
+                return
+            query["cursor"] = page["next_cursor"]
+
+    def _refusal(self, answer: httpx2.Response) -> str:
+        try:
+            told = msgspec.json.decode(answer.content)
+            detail = str(told.get("detail") or told.get("reason"))
+        except (msgspec.MsgspecError, AttributeError):
+            detail = f"code {answer.status_code}"
+        if answer.status_code == 401:
+            return (
+                f"the Observatory at {self.url} does not accept this key (wrong, revoked or expired); "
+                "give a good one with --key, or use the folder's own with --data"
+            )
+        if answer.status_code == 403:
+            return f"this key may not do that: {detail}; use an admin's key"
+        return f"the Observatory at {self.url} refused: {detail}"
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def unanswered(url: str) -> str:
+    return f"no Observatory answers at {url}; start it with `observatory serve`"
+
+
+@contextmanager
+def api(gateway: Gateway, role: str = "admin") -> Iterator[Api]:
+    opened = Api(*find(gateway, role))
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,207 @@
+"""`observatory export`: a tenant's trail as a file that `verify --export` and `import` read.
+
+From the database when a folder or a URL of one is given; from a running gateway, over its live channel,
+when `--url` or only its credentials are. Either way the file is whole or not there at all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from observatory import settings as settings_module
+from observatory.cli.door import Api, Gateway, find
+from observatory.cli.exported import manifest_path, put, write_lines, written
+from observatory.cli.live import Frame, feed, item_of
+from observatory.cli.terminal import CommandFailed, progress, say, show_json
+from observatory.cli.trail import open_trail
+from observatory.ledger import export as form
+from observatory.ledger.export import Archived, End, Entry, Manifest, Tally
+from observatory.ledger.verify import GENESIS
+from observatory.protocol.clock import from_ns
+from observatory.settings import VERSION
+from observatory.state import HOME_TENANT
+
+Pages = Iterator[list[Entry]]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where entries come from: the tenant, where its chain stood, and its pages for a range."""
+
+    tenant_id: str
+    head: End
+
+
+def export(
+    *,
+    out: Annotated[Path, Parameter(help="FILE.jsonl or FILE.jsonl.gz; the manifest is written beside it.")],
+    data: str | None = None,
+    db: Annotated[str | None, Parameter(help="Database URL instead of a folder.")] = None,
+    url: Annotated[str | None, Parameter(help="Ask this gateway instead of reading a database.")] = None,
+    key: str | None = None,
+    tenant: Annotated[str | None, Parameter(help="Without it: the key's tenant, or tnt_default.")] = None,
+    from_: Annotated[int, Parameter(name="--from", help="First sequence number.")] = 1,
+    to: Annotated[int | None, Parameter(help="Last sequence number; without it: the head.")] = None,
+    payloads: Annotated[bool, Parameter(help="Include the messages' bytes.")] = True,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Write a tenant's audit trail and messages to a file with a manifest."""
+    if from_ < 1 or (to is not None and to < from_):
+        raise CommandFailed("--from is at least 1, and --to not before it")
+    if not out.name.endswith((".jsonl", ".jsonl.gz")):
+        raise CommandFailed("--out ends in .jsonl or .jsonl.gz")
+    taken = next((path for path in (out, manifest_path(out)) if path.exists()), None)
+    if taken is not None:
+        raise CommandFailed(f"{taken} exists already; choose another --out or remove it")
+    if not out.absolute().parent.is_dir():
+        raise CommandFailed(f"the folder {out.absolute().parent} does not exist; create it first")
+    source = settings_module.load({"data": data, "db": db})
+    by_gateway = url or (data is None and db is None and os.environ.get("OBSERVATORY_URL"))
+    if by_gateway:
+        manifest = _from_gateway(Gateway(data=data, url=url, key=key), out, tenant, (from_, to), payloads)
+    else:
+        manifest = _from_database(source.database_url, out, tenant or HOME_TENANT, (from_, to), payloads)
+    if json:
+        show_json(manifest)
+        return
+    span = f"{manifest.from_sequence:,}–{manifest.to_sequence:,}"
+    counts = f"{manifest.events:,} events ({span}) and {manifest.messages:,} messages"
+    say(
+        f"exported {counts} of {manifest.tenant_id}",
+        f"  data      {out} ({manifest.bytes:,} bytes, {manifest.sha256})",
+        f"  manifest  {manifest_path(out)}",
+        f"  check it  observatory verify --export {out}",
+    )
+
+
+def _from_database(
+    url: str, out: Path, tenant_id: str, span: tuple[int, int | None], payloads: bool
+) -> Manifest:
+    trail = open_trail(url)
+    try:
+        heads = {head.tenant_id: head for head in trail.heads()}
+        if tenant_id not in heads:
+            raise CommandFailed(
+                f"this database has no tenant {tenant_id}; it has: {', '.join(heads) or 'none'}"
+            )
+        head = End(heads[tenant_id].sequence_number, heads[tenant_id].event_hash)
+        start, end = _range(span, head)
+        pages = trail.entries(tenant_id, start, end)
+        return _write(out, pages, Source(tenant_id, head), (start, end), payloads)
+    finally:
+        trail.close()
+
+
+def _from_gateway(
+    gateway: Gateway, out: Path, tenant: str | None, span: tuple[int, int | None], payloads: bool
+) -> Manifest:
+    door = Api(*find(gateway))
+    try:
+        me = door.ask("GET", "/v1/whoami")
+        if tenant not in (None, me["tenant_id"]):
+            raise CommandFailed(f"this key belongs to {me['tenant_id']}; use a key of {tenant}")
+        if "export" not in me["permissions"]:
+            raise CommandFailed(f"the role {me['role']} may not export; use an auditor's or an admin's key")
+        newest = door.ask("GET", "/v1/audit/tenant", limit=1)["items"]
+    finally:
+        door.close()
+    head = End(0, GENESIS)
+    if newest:
+        head = End(newest[0]["hash_chain"]["sequence_number"], newest[0]["hash_chain"]["event_hash"])
+    start, end = _range(span, head)
+    with feed(door.url, door.key, ("messages", "events"), start - 1) as connection:
+        pages = _live_pages(iter(lambda: connection.frame(60), None), start, end)
+        return _write(out, pages, Source(me["tenant_id"], head), (start, end), payloads)
+
+
+def _live_pages(frames: Iterator[Frame], start: int, end: int) -> Pages:
+    """Of each page the messages come first, then the events with which it is complete."""
+    beside: dict[int, Archived] = {}
+    for frame in frames:
+        if frame.type == "resync":
+            raise CommandFailed(
+                "the gateway cut the export short because it fell behind; try again, or use --data"
+            )
+        if frame.topic == "messages":
+            for item in map(item_of, frame.items):
+                raw = bytes(item.message)
+                gone = raw == b"null"  # shredded; the live channel does not say by which event
+                beside[item.sequence_number] = Archived(
+                    message_id=item.message_id,
+                    session_id=item.session_id,
+                    step_id=item.step_id,
+                    message_type=item.message_type,
+                    state=item.state,
+                    parents=item.parents,
+                    parent_inferred=item.parent_inferred,
+                    raw=None if gone else raw,
+                    shredded_by=0 if gone else None,
+                )
+            continue
+        first = frame.seq - len(frame.items) + 1
+        page = [
+            Entry(number, bytes(record), None, beside.get(number))
+            for number, record in enumerate(frame.items, first)
+            if start <= number <= end
+        ]
+        beside.clear()
+        if page:
+            yield page
+        if frame.seq >= end:
+            return
+
+
+def _range(span: tuple[int, int | None], head: End) -> tuple[int, int]:
+    start, end = span[0], head.sequence_number if span[1] is None else span[1]
+    if start > end or end > head.sequence_number:
+        raise CommandFailed(
+            f"the trail ends at event {head.sequence_number}; choose --from and --to within it"
+        )
+    return start, end
+
+
+def _write(out: Path, pages: Pages, source: Source, span: tuple[int, int], payloads: bool) -> Manifest:
+    start, end = span
+    tally, wanted = Tally(start), end - start + 1
+    with written(out) as (file, digest, beside), progress(f"exporting {source.tenant_id}", wanted) as advance:
+        write_lines(file, pages if payloads else map(_bare, pages), tally, advance)
+        if tally.events != wanted:
+            raise CommandFailed(
+                f"the trail ended after {tally.events:,} of {wanted:,} events; nothing was exported, "
+                "run `observatory verify`"
+            )
+    manifest = Manifest(
+        format=form.FORMAT,
+        tenant_id=source.tenant_id,
+        from_sequence=start,
+        to_sequence=end,
+        events=tally.events,
+        messages=tally.messages,
+        payloads=payloads,
+        shredded=tally.shredded,
+        file=out.name,
+        bytes=digest.bytes,
+        sha256=digest.text,
+        after_hash=tally.after_hash or GENESIS,
+        first_hash=tally.first_hash,
+        last_hash=tally.last_hash,
+        head=source.head,
+        created_at=from_ns(time.time_ns()),
+        tool=f"observatory {VERSION}",
+    )
+    put(out, beside, manifest)
+    return manifest
+
+
+def _bare(page: list[Entry]) -> list[Entry]:
+    replace = msgspec.structs.replace
+    return [
+        entry if entry.message is None else replace(entry, message=replace(entry.message, raw=None))
+        for entry in page
+    ]

@@ -1,0 +1,159 @@
+"""Export files on disk: written beside and renamed, read line by line, never silently short."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, cast
+
+from observatory.cli.checking import Found, Payloads
+from observatory.cli.terminal import Advance, CommandFailed, progress
+from observatory.cli.trail import Stored
+from observatory.ledger import export
+from observatory.ledger.export import Digest, Entry, Manifest, Tally
+from observatory.ledger.verify import GENESIS, ChainCheck
+
+BLOCK = 1 << 20
+LINES = 1_000
+
+
+def manifest_path(path: Path) -> Path:
+    return path.with_name(path.name + export.MANIFEST)
+
+
+class _Through:
+    """Everything written to the file passes the digest."""
+
+    def __init__(self, file: IO[bytes], digest: Digest) -> None:
+        self._file, self._digest = file, digest
+
+    def write(self, data: bytes) -> int:
+        self._digest.add(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+@contextmanager
+def written(path: Path) -> Iterator[tuple[IO[bytes], Digest, Path]]:
+    """A file beside `path`, gzipped if its name says so, and its digest; gone again if anything fails."""
+    beside = path.with_name(f".{path.name}.part")
+    digest = Digest()
+    try:
+        with beside.open("wb") as file:
+            through = cast(IO[bytes], _Through(file, digest))
+            if path.suffix == ".gz":
+                # No name and no time inside: the same trail gives the same file.
+                with gzip.GzipFile("", "wb", 6, through, mtime=0) as packed:
+                    yield cast(IO[bytes], packed), digest, beside
+            else:
+                yield through, digest, beside
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise CommandFailed(
+            f"{path} cannot be written ({error.strerror or error}); nothing was exported"
+        ) from error
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def put(path: Path, beside: Path, manifest: Manifest) -> None:
+    """The manifest first beside, then both under their names: a crash between leaves data without promise."""
+    target = manifest_path(path)
+    promise = target.with_name(f".{target.name}.part")
+    try:
+        with promise.open("wb") as file:
+            file.write(export.write_manifest(manifest))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        promise.replace(target)
+    except OSError as error:
+        raise CommandFailed(f"{target} cannot be written ({error.strerror or error})") from error
+
+
+def write_lines(file: IO[bytes], entries: Iterable[list[Entry]], tally: Tally, advance: Advance) -> None:
+    for page in entries:
+        for entry in page:
+            tally.add(entry)
+        file.write(b"".join(export.line_of(entry) + b"\n" for entry in page))
+        advance(len(page))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest, after the data file was found to be the very one it speaks of."""
+    try:
+        manifest = export.read_manifest(manifest_path(path).read_bytes())
+        digest = Digest()
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.add(block)
+    except FileNotFoundError as error:
+        raise CommandFailed(
+            f"{error.filename} is not there; an export is two files, FILE and FILE.manifest.json"
+        ) from None
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be read: {error.strerror or error}") from None
+    export.check_file(manifest, digest)
+    return manifest
+
+
+def entries(path: Path) -> Iterator[list[Entry]]:
+    """The entries of a file in pages, in order."""
+    number, page = 0, []
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            for line in file:
+                number += 1
+                page.append(export.entry_of(line, number))
+                if len(page) == LINES:
+                    yield page
+                    page = []
+    except (OSError, EOFError, zlib.error) as error:
+        raise CommandFailed(
+            f"{path} cannot be read to its end ({error}); take it from its source again"
+        ) from None
+    if page:
+        yield page
+
+
+def check_export(path: Path) -> tuple[Manifest, Found]:
+    """File, counts and the whole chain of an export, and the payloads it carries."""
+    manifest = read_manifest(path)
+    start = GENESIS if manifest.from_sequence == 1 else manifest.after_hash
+    check = ChainCheck(manifest.tenant_id, manifest.from_sequence - 1, start)
+    tally, archive, foreign = Tally(manifest.from_sequence), Payloads(), None
+    with progress(f"verifying {path.name}", manifest.events) as advance:
+        for page in entries(path):
+            if not check.feed([(entry.sequence_number, entry.record, entry.leaf_hash) for entry in page]):
+                break
+            for entry in page:
+                tally.add(entry)
+            foreign = archive.first_foreign(_stored(page)) if manifest.payloads else None
+            if foreign is not None:
+                break
+            advance(len(page))
+        else:
+            export.check_tally(manifest, tally)
+    whole = foreign is None and manifest.to_sequence == manifest.head.sequence_number
+    head = (manifest.head.sequence_number, manifest.head.event_hash) if whole else None
+    return manifest, Found(check.result(head), archive.checked, archive.shredded, foreign)
+
+
+def _stored(page: list[Entry]) -> Iterator[Stored]:
+    for entry in page:
+        number, message = entry.sequence_number, entry.message
+        leaf = entry.leaf_hash or b""
+        if message is None:
+            yield Stored(number, entry.record, leaf, None, None, None, False)
+            continue
+        # A file has no digest column of its own: the record's is the only one.
+        yield Stored(number, entry.record, leaf, b"", message.raw, message.shredded_by, True)

@@ -1,0 +1,120 @@
+"""Following `WS /v1/live`: frames as they come, from a cursor on, over as many connections as it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.sync.client import ClientConnection, connect
+
+from observatory.cli.door import unanswered
+from observatory.cli.terminal import CommandFailed
+
+MOST_S = 5.0
+
+
+class Item(msgspec.Struct):
+    """A message as the live channel shows it; `message` is the agent's own bytes."""
+
+    message_id: str
+    session_id: str
+    step_id: str
+    sequence_number: int
+    message_type: str
+    state: str
+    message: msgspec.Raw
+    parents: tuple[str, ...] = ()
+    parent_inferred: bool = False
+
+
+class Frame(msgspec.Struct):
+    type: str
+    topic: str = ""
+    seq: int = 0
+    items: list[msgspec.Raw] = []
+    problem: str = ""
+
+
+_frame = msgspec.json.Decoder(Frame).decode
+item_of = msgspec.json.Decoder(Item).decode
+plain = msgspec.json.Decoder().decode
+
+
+class Feed:
+    """One connection. `frame` waits at most so long and says None when nothing came."""
+
+    def __init__(self, connection: ClientConnection, url: str) -> None:
+        self._connection = connection
+        self._url = url
+
+    def send(self, frame: dict[str, Any]) -> None:
+        with self._told():
+            self._connection.send(msgspec.json.encode(frame).decode())
+
+    def frame(self, timeout: float | None) -> Frame | None:
+        try:
+            with self._told():
+                found = _frame(self._connection.recv(timeout))
+        except TimeoutError:
+            return None
+        if found.type == "error":
+            raise CommandFailed(f"the Observatory refused the subscription: {found.problem}")
+        return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except ConnectionClosed as closed:
+            raise Gone(closed.rcvd.code if closed.rcvd else 1006, self._url) from None
+
+
+class Gone(CommandFailed):
+    def __init__(self, code: int, url: str) -> None:
+        told = {
+            4401: f"the Observatory at {url} does not accept this key; give a good one with --key",
+            4403: "this key may not read; use a viewer's, an operator's or an admin's",
+        }
+        super().__init__(told.get(code, f"the connection to {url} ended"))
+        self.is_final = code in told
+
+
+@contextmanager
+def feed(url: str, key: str, topics: Sequence[str], after: int | None) -> Iterator[Feed]:
+    address = "ws" + url.removeprefix("http") + "/v1/live"
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        connection = connect(
+            address, additional_headers=headers, max_size=None, proxy=None, open_timeout=5, close_timeout=2
+        )
+    except (OSError, InvalidHandshake, InvalidURI, TimeoutError, EOFError):
+        raise CommandFailed(unanswered(url)) from None
+    wish: dict[str, Any] = {"op": "subscribe", "topics": list(topics)}
+    with connection:
+        opened = Feed(connection, url)
+        opened.send(wish if after is None else wish | {"after": after})
+        yield opened
+
+
+def follow(url: str, key: str, topics: Sequence[str], after: int | None) -> Iterator[Frame]:
+    """For ever: a lost connection is opened again and resumes where it ended. The first must succeed."""
+    cursor, wait_s, was_open = after, 0.2, False
+    while True:
+        try:
+            with feed(url, key, topics, cursor) as connection:
+                while True:
+                    frame = connection.frame(None)
+                    if frame is None:
+                        continue
+                    was_open, wait_s = True, 0.2
+                    yield frame
+                    cursor = frame.seq
+        except CommandFailed as error:
+            if not was_open or getattr(error, "is_final", False):
+                raise
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, MOST_S)

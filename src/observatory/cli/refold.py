@@ -1,0 +1,188 @@
+"""Rows of the archive made again out of an export: the same numbers, bytes and states, in the same order.
+
+What the corridor once decided is read from the records, never decided anew: no event is written, no
+hash is made. Agents, sessions and members are folded by the corridor's own rules (`gateway.registry`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from observatory.cli.terminal import CommandFailed
+from observatory.gateway import registry
+from observatory.gateway.interceptor import Limits, intercept
+from observatory.gateway.passage import Passage
+from observatory.ledger.canonical import sha256_text
+from observatory.ledger.chain import Head
+from observatory.ledger.export import Archived, Entry
+from observatory.ledger.merkle import leaf_data, leaf_hash
+from observatory.protocol.clock import to_ns
+from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.message import Message
+from observatory.protocol.steps import step_name
+from observatory.state import AuditRow, Changes, Member, Memory, MessageRow, Principal, Session, Write
+
+# What was accepted under yesterday's limits is not refused under today's.
+NO_LIMIT = Limits(message_bytes=1 << 40)
+_record = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Refold:
+    """Keeps every agent, session and member of the tenant until the end; a million sessions are ~500 MB."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._traces: dict[str, int] = {}
+        tenant_id = memory.tenant.tenant_id
+        self._sender = Principal(tenant_id=tenant_id, role="admin", key_id="sys_import")
+
+    @staticmethod
+    def beginning(entry: Entry) -> tuple[int, str]:
+        """When the tenant was made and what it was called, as its first event tells."""
+        event = _record(entry.record)
+        summary = str(event["body"].get("summary", ""))
+        name = summary.removeprefix("tenant ").removesuffix(" created")
+        return to_ns(event["timestamp"]), name or event["resource"]["av.tenant.id"]
+
+    def changes(self, page: list[Entry]) -> Changes:
+        changes = Changes()
+        for entry in page:
+            event = _record(entry.record)
+            if entry.message is None:
+                self._apply(event, changes)
+            else:
+                changes.messages.append(self._message(entry, entry.message, event))
+            changes.audit.append(self._audit(entry, event))
+            self._memory.head = Head(entry.sequence_number, event["hash_chain"]["event_hash"])
+        return changes
+
+    def saved(self) -> None:
+        """Rows just written are neither new nor changed any more."""
+        memory = self._memory
+        for agent in memory.agents.values():
+            agent.fresh = agent.dirty = False
+        for session in memory.sessions.values():
+            session.fresh = session.dirty = False
+        for member in memory.members.values():
+            member.fresh = member.dirty = False
+
+    def _audit(self, entry: Entry, event: dict[str, Any]) -> AuditRow:
+        attributes = event["attributes"]
+        leaf = entry.leaf_hash
+        if leaf is None:  # exported through a gateway, which serves records, not leaves
+            event_hash = event["hash_chain"]["event_hash"]
+            tenant_id = self._memory.tenant.tenant_id
+            leaf = leaf_hash(
+                leaf_data(tenant_id, entry.sequence_number, event_hash, sha256_text(entry.record))
+            )
+        return AuditRow(
+            entry.sequence_number,
+            to_ns(event["timestamp"]),
+            event["severity_number"],
+            self._traces.get(event["trace_id"], 0),
+            attributes.get("av.sender.entity_id"),
+            attributes.get("av.recipient.entity_id"),
+            entry.record,
+            leaf,
+        )
+
+    def _message(self, entry: Entry, archived: Archived, event: dict[str, Any]) -> MessageRow:
+        assert archived.raw is not None  # an export without payloads was refused
+        message = intercept(archived.raw, NO_LIMIT)
+        if not isinstance(message, Message):
+            raise CommandFailed(
+                f"message {entry.sequence_number} of the export is not one this version can read"
+            )
+        number, observed_ns = entry.sequence_number, to_ns(event["observed_timestamp"])
+        session = self._session(archived.session_id, event["trace_id"], number, observed_ns)
+        name = step_name(archived.session_id, archived.step_id)
+        self._heard(message, session, name, number, observed_ns, event["resource"].get("av.trust_level"))
+        return MessageRow(
+            number,
+            archived.message_id,
+            archived.step_id,
+            name,
+            session.session_no,
+            archived.message_type,
+            archived.state,  # type: ignore[arg-type]
+            "\n".join(archived.parents) or None,
+            archived.parent_inferred,
+            msgspec.json.encode(archived.warnings).decode() if archived.warnings else None,
+            message.digest,
+            archived.raw,
+        )
+
+    def _session(self, session_id: str, trace_id: str, number: int, observed_ns: int) -> Session:
+        memory = self._memory
+        session = memory.sessions.get(session_id)
+        if session is None:
+            memory.tenant.sessions += 1
+            session = memory.sessions[session_id] = Session(
+                session_no=memory.tenant.sessions,
+                session_id=session_id,
+                trace_id=trace_id,
+                first_seq=number,
+                started_ns=observed_ns,
+                fresh=True,
+            )
+            self._traces[trace_id] = session.session_no
+        session.last_seq, session.last_ns, session.dirty = number, observed_ns, True
+        session.messages += 1
+        return session
+
+    def _heard(
+        self, message: Message, session: Session, name: str, number: int, observed_ns: int, trust: str | None
+    ) -> None:
+        if message.sender_type != "agent":
+            return
+        memory = self._memory
+        entity_id = agent_entity_id(memory.tenant.tenant_id, message.sender_id)
+        agent = memory.agents.get(entity_id) or registry.enrol(
+            memory, entity_id, message.sender_id, observed_ns
+        )
+        agent.trust_level = trust or agent.trust_level
+        passage = Passage(message, self._sender, observed_ns, agent=agent, session=session)
+        registry.heard(passage)
+        pair = (session.session_no, agent.agent_no)
+        member = memory.members.get(pair)
+        if member is None:
+            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1], fresh=True)
+        member.last_step, member.last_seq, member.dirty = name, number, True
+        member.messages += 1
+        delta = message.log.state_delta if message.log is not None else None
+        if delta is not None:
+            member.tokens += delta.tokens_consumed or 0
+            if delta.cumulative_session_cost is not None:
+                member.cost = delta.cumulative_session_cost
+
+    def _apply(self, event: dict[str, Any], changes: Changes) -> None:
+        """Events of the house that left rows of their own: agents, ghosts, versions."""
+        memory, body = self._memory, event["body"]
+        kind, observed_ns = body["event_type"], to_ns(event["observed_timestamp"])
+        agent_id = body.get("agent_id")
+        if kind in ("agent_registered", "schema_violation") and agent_id is not None:
+            entity_id = agent_entity_id(memory.tenant.tenant_id, agent_id)
+            agent = memory.agents.get(entity_id) or registry.enrol(memory, entity_id, agent_id, observed_ns)
+            if kind == "schema_violation":
+                agent.violation_ns, agent.dirty = observed_ns, True
+        elif kind == "version_unknown":
+            self._version(body["agent_type"], body["capability_version"], "seen", event, changes)
+        elif kind == "version_registered":
+            for version, status in body["versions"].items():
+                self._version(body["agent_type"], version, status, event, changes)
+
+    def _version(
+        self, agent_type: str, version: str, status: str, event: dict[str, Any], changes: Changes
+    ) -> None:
+        self._memory.tenant.rulebook_version += 1
+        row = {
+            "tenant_id": self._memory.tenant.tenant_id,
+            "agent_type": agent_type,
+            "version": version,
+            "status": status,
+            "updated_ns": to_ns(event["observed_timestamp"]),
+            "updated_by": event["attributes"].get("av.sender.entity_id", "sys_gateway"),
+        }
+        changes.writes.append(Write("versions", row, key=("tenant_id", "agent_type", "version")))

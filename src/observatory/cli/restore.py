@@ -1,0 +1,139 @@
+"""`observatory import`: an exported trail into an empty tenant, whole or not at all.
+
+Everything is checked before anything is written: file, counts, every link, every payload. Then one single
+transaction restores the exact rows; agents, sessions and members are made again out of the messages, read
+by the interceptor as they were when they came. An interruption leaves the tenant as empty as before.
+Keys, users and passwords are not part of a trail: the first start makes new ones, chained after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from observatory import settings as settings_module
+from observatory.bootstrap import open_store, owned
+from observatory.cli.exported import check_export, entries
+from observatory.cli.refold import Refold
+from observatory.cli.terminal import Advance, CommandFailed, progress, say
+from observatory.gateway.record import SYSTEM_SESSION, system_trace
+from observatory.ledger.chain import GENESIS_HASH
+from observatory.ledger.export import Entry, Manifest
+from observatory.ports import Store, Transaction
+from observatory.settings import Settings
+from observatory.state import Memory, Rulebook, Wants, Write
+
+
+def import_(
+    *,
+    in_: Annotated[Path, Parameter(name="--in", help="FILE.jsonl[.gz] with its manifest beside it.")],
+    data: str | None = None,
+    db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
+    tenant: Annotated[str | None, Parameter(help="The tenant the export must be of.")] = None,
+) -> None:
+    """Restore an exported trail into an empty tenant; its chain goes on from there."""
+    manifest, found = check_export(in_)
+    broken = found.first_break
+    if broken is not None:
+        raise CommandFailed(f"the export is broken and was not imported: {broken.sentence}")
+    _refuse_parts(manifest, tenant)
+    settings = settings_module.load({"data": data, "db": db})
+    with nullcontext() if settings.is_postgres else owned(settings.folder):
+        asyncio.run(_import(settings, in_, manifest))
+    say(
+        f"imported {manifest.events:,} events and {manifest.messages:,} messages into {manifest.tenant_id}; "
+        f"its chain goes on from event {manifest.to_sequence:,}",
+        "  keys and users are not part of a trail: `observatory serve` makes new ones for tnt_default",
+    )
+
+
+def _refuse_parts(manifest: Manifest, tenant: str | None) -> None:
+    if tenant not in (None, manifest.tenant_id):
+        raise CommandFailed(
+            f"this export is of {manifest.tenant_id}, whose name is in every hash; it cannot become {tenant}"
+        )
+    if manifest.from_sequence != 1:
+        raise CommandFailed(
+            f"this export begins at event {manifest.from_sequence}; only a whole one can be imported"
+        )
+    if not manifest.payloads and manifest.messages:
+        raise CommandFailed("this export was made with --no-payloads: it can be verified, not imported")
+    if manifest.shredded:
+        raise CommandFailed("this export holds shredded messages, which this version cannot restore")
+
+
+async def _import(settings: Settings, path: Path, manifest: Manifest) -> None:
+    store = await open_store(settings)
+    lane = store.lane(manifest.tenant_id)
+    try:
+        with progress(f"importing {manifest.tenant_id}", manifest.events) as advance:
+            await asyncio.to_thread(_write, store, lane, path, manifest, advance)
+    finally:
+        await asyncio.to_thread(store.close_lane, lane)
+        await store.stop()
+
+
+def _write(store: Store, lane: int, path: Path, manifest: Manifest, advance: Advance) -> None:
+    store.transact(lane, _unit(manifest, entries(path), advance))
+
+
+def _unit(
+    manifest: Manifest, pages: Iterator[list[Entry]], advance: Advance
+) -> Callable[[Transaction], None]:
+    """One transaction for everything: SQLite's WAL and PostgreSQL alike make it whole or nothing."""
+
+    def unit(transaction: Transaction) -> None:
+        memory = transaction.load(manifest.tenant_id, Wants(), Rulebook())
+        if memory.head.sequence_number:
+            raise CommandFailed(
+                f"the tenant {manifest.tenant_id} already has {memory.head.sequence_number:,} events here; "
+                "import into a folder or database where it has none"
+            )
+        refold = Refold(memory)
+        first = True
+        for page in pages:
+            changes = refold.changes(page)
+            if first:
+                changes.writes[:0] = _tenant_rows(memory, page[0])
+                first = False
+            transaction.save(memory, changes)
+            refold.saved()
+            advance(len(page))
+        if memory.head.event_hash != manifest.last_hash:
+            raise CommandFailed("the export changed while it was read; nothing was imported")
+
+    return unit
+
+
+def _tenant_rows(memory: Memory, entry: Entry) -> list[Write]:
+    """What `create_tenant` would have written, of the time its first event tells."""
+    tenant_id = memory.tenant.tenant_id
+    created_ns, name = Refold.beginning(entry)
+    tenant: dict[str, Any] = {"tenant_id": tenant_id, "display_name": name, "created_ns": created_ns}
+    head = {
+        "tenant_id": tenant_id,
+        "tenant_no": memory.tenant.tenant_no,
+        "sequence_number": 0,
+        "event_hash": GENESIS_HASH,
+        "sessions": 0,
+        "agents": 0,
+        "access_version": 0,
+        "rulebook_version": 0,
+    }
+    system = {
+        "tenant_id": tenant_id,
+        "session_no": 0,
+        "session_id": SYSTEM_SESSION,
+        "trace_id": system_trace(tenant_id),
+        "first_seq": 1,
+        "last_seq": 1,
+        "started_ns": created_ns,
+        "last_ns": created_ns,
+        "messages": 0,
+    }
+    return [Write("tenants", tenant), Write("chain_heads", head), Write("sessions", system)]

@@ -1,0 +1,68 @@
+"""Commands that own a database: run the gateway on it, bring it to this version, move it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from observatory import settings as settings_module
+from observatory.cli.terminal import progress_to, say
+
+
+def serve(
+    *,
+    data: Annotated[str | None, Parameter(help="Data folder; ~/.observatory by default.")] = None,
+    port: Annotated[int | None, Parameter(help="Port, 4800 by default; 0 takes a free one.")] = None,
+    host: Annotated[str | None, Parameter(help="Address to listen on, 127.0.0.1 by default.")] = None,
+    db: Annotated[str | None, Parameter(help="Database URL; SQLite in the data folder by default.")] = None,
+    bus: Annotated[str | None, Parameter(help="Bus URL; in-process by default.")] = None,
+) -> None:
+    """Run the gateway. Without options: SQLite in ~/.observatory on http://127.0.0.1:4800."""
+    from observatory.bootstrap import run
+
+    asyncio.run(run(settings_module.load({"data": data, "port": port, "host": host, "db": db, "bus": bus})))
+
+
+def migrate(
+    *,
+    data: str | None = None,
+    db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
+) -> None:
+    """Bring a database to this version; a safety copy of a SQLite file is kept beside it."""
+    from observatory.bootstrap import owned
+    from observatory.store.migrate import migrate as run_migration
+
+    settings = settings_module.load({"data": data, "db": db})
+    url = settings.database_url
+    with nullcontext() if settings.is_postgres or db else owned(settings.folder):
+        before, copy = run_migration(url)
+        after, _ = run_migration(url)
+    if before is None:
+        say(f"a new database was made at schema {after}")
+    elif before == after:
+        say(f"nothing to do: the database is at schema {after}")
+    else:
+        say(f"migrated from schema {before} to {after}")
+    if copy is not None:
+        say(f"  a copy of the old one is kept at {Path(copy)}")
+
+
+def copy(
+    *,
+    from_: Annotated[str, Parameter(name="--from", help="sqlite:///FILE or postgresql://… to read.")],
+    to: Annotated[str, Parameter(help="The empty database to fill.")],
+) -> None:
+    """Move everything to an empty database, verified on the way; the source is marked as moved."""
+    from observatory.store.copy import copy_database
+
+    with progress_to("copying") as tell:
+        told = copy_database(from_, to, tell)
+    say(
+        f"copied {told.tenants:,} tenants, {told.events:,} events and {told.messages:,} messages",
+        f"  to {told.moved_to}",
+        "  the source is marked as moved; go on with `observatory serve --db URL` of the new one",
+    )

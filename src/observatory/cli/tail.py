@@ -1,0 +1,81 @@
+"""`observatory tail`: what the gateway commits, line by line, as it happens or from a number on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from observatory.cli.door import ANY, Gateway, find
+from observatory.cli.live import follow, plain
+from observatory.cli.terminal import note, say
+
+Topic = Literal["messages", "events", "gateway:violations"]
+
+
+def tail(
+    gateway: Gateway = ANY,
+    *,
+    topic: Topic = "messages",
+    after: Annotated[int | None, Parameter(help="Begin after this number; without it: from now on.")] = None,
+    count: Annotated[int | None, Parameter(help="End after so many lines.")] = None,
+    json: Annotated[bool, Parameter(negative=(), help="One JSON object a line.")] = False,
+) -> None:
+    """Follow the live channel; a lost connection is resumed where it broke off."""
+    url, key = find(gateway, "operator")
+    told = 0
+    for frame in follow(url, key, (topic,), after):
+        if frame.type == "resync":
+            note(f"fell too far behind; going on from number {frame.seq}")
+        for raw in frame.items:
+            item = plain(raw)
+            say(msgspec.json.encode(item).decode() if json else line_of(item))
+            told += 1
+            if count is not None and told >= count:
+                return
+
+
+def line_of(item: dict[str, Any]) -> str:
+    return _message_line(item) if "message_id" in item else _event_line(item)
+
+
+def _message_line(item: dict[str, Any]) -> str:
+    told = summary_of(item)
+    parts = [
+        f"{item['sequence_number']:>8}",
+        told["time"],
+        told["agent"],
+        told["what"],
+        told["status"],
+        told["intent"],
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _event_line(event: dict[str, Any]) -> str:
+    number = event["hash_chain"]["sequence_number"]
+    body = event["body"]
+    time = event["observed_timestamp"][11:23]
+    return f"{number:>8}  {time}  {event['severity_text']:<5} {body['event_type']}  {body['summary']}"
+
+
+def summary_of(item: dict[str, Any]) -> dict[str, str]:
+    """The few words of a message that fit on a line, whichever of the two forms it has."""
+    message = item.get("message") or {}
+    if "envelope_version" in message:
+        return {
+            "time": str(message["timestamp"])[11:23],
+            "agent": str(message["sender"]["entity_id"]),
+            "what": str(message["message_type"]),
+            "status": "" if item["state"] == "forwarded" else item["state"],
+            "intent": "",
+        }
+    action, meta = message.get("action") or {}, message.get("meta") or {}
+    return {
+        "time": str(meta.get("timestamp", ""))[11:23],
+        "agent": str((message.get("identity") or {}).get("agent_id", "(shredded)")),
+        "what": str(action.get("tool_call") or item["message_type"]),
+        "status": str(action.get("status") or ""),
+        "intent": " ".join(str((message.get("cognition") or {}).get("intent", "")).split()),
+    }

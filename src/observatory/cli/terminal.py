@@ -1,0 +1,95 @@
+"""How commands speak: results on stdout, sentences and progress on stderr, colour never the only sign.
+
+`rich` is loaded only where it draws: workers and pipes do without.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from observatory.errors import ObservatoryError
+
+Advance = Callable[[int], None]
+
+
+class CommandFailed(ObservatoryError):
+    """A command cannot do what it was asked; the sentence says what to do."""
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+def note(line: str) -> None:
+    """About the work, not its result: stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def show_json(value: Any) -> None:
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), flush=True)
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table for people; when piped, tab-separated lines for tools."""
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        say("\t".join(columns), *("\t".join(row) for row in texts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in texts:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Advance]:
+    """For work whose size is known: call it with each step done."""
+    done = 0
+    with progress_to(what) as tell:
+
+        def advance(step: int) -> None:
+            nonlocal done
+            done += step
+            tell(done, total)
+
+        yield advance
+
+
+@contextmanager
+def progress_to(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal; elsewhere a plain line at every tenth of the way. Always on stderr."""
+    if not sys.stderr.isatty():
+        yield _plain(what)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _plain(what: str) -> Callable[[int, int], None]:
+    told = 0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        tenths = done * 10 // max(total, 1)
+        # Small work needs no reports.
+        if total >= 20_000 and tenths > told:
+            told = tenths
+            note(f"{what}: {done:,} of {total:,}")
+
+    return tell

@@ -1,0 +1,246 @@
+"""Reading a stored trail past the gateway: read-only, page by page, with the bare driver.
+
+Used by `verify` and `export`, in worker processes too, so nothing heavy is imported here and nothing of
+the writer's code takes part. Pages are short transactions: a running gateway's WAL can be checkpointed.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3 as stdlib_sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from observatory.cli.terminal import CommandFailed
+from observatory.ledger.export import Archived, Entry
+
+try:
+    import pysqlite3 as driver
+except ImportError:  # pragma: no cover - platforms without the wheel
+    driver = stdlib_sqlite3
+
+PAGE = 4_000
+PAYLOAD_PAGE = 500
+SEQ_BITS = 40
+
+Row = tuple[int, bytes, bytes]
+
+
+class TrailHead(NamedTuple):
+    """`last_row` is the highest number stored, which must be the head's."""
+
+    tenant_id: str
+    sequence_number: int
+    event_hash: str
+    last_row: int
+
+
+class Stored(NamedTuple):
+    """An event with what the archive holds beside it; without a message row `digest` is None."""
+
+    sequence_number: int
+    record: bytes
+    leaf_hash: bytes
+    digest: bytes | None
+    raw: bytes | None
+    shredded_by: int | None
+    has_payload: bool
+
+
+class Trail(Protocol):
+    """One open database. Numbers are inclusive."""
+
+    def heads(self) -> list[TrailHead]: ...
+
+    def record(self, tenant_id: str, number: int) -> bytes | None: ...
+
+    def rows(self, tenant_id: str, start: int, end: int) -> Iterator[list[Row]]: ...
+
+    def stored(self, tenant_id: str, start: int, end: int) -> Iterator[list[Stored]]: ...
+
+    def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]: ...
+
+    def close(self) -> None: ...
+
+
+def open_trail(url: str) -> Trail:
+    if url.startswith("sqlite:///"):
+        return SqliteTrail(Path(url.removeprefix("sqlite:///")))
+    if url.startswith(("postgres://", "postgresql://")):
+        return PostgresTrail(url)
+    raise CommandFailed("a database URL begins with sqlite:/// or postgresql://")
+
+
+def _spans(start: int, end: int, page: int) -> Iterator[tuple[int, int]]:
+    for low in range(start, end + 1, page):
+        yield low, min(end, low + page - 1)
+
+
+def _entry(row: Any) -> Entry:
+    number, record, leaf = row[0], row[1], row[2]
+    if not (isinstance(record, bytes) and isinstance(leaf, bytes) and isinstance(row[11], bytes | None)):
+        raise CommandFailed(f"event {number} is not stored as bytes any more; run `observatory verify`")
+    if row[3] is None:
+        return Entry(number, record, leaf)
+    message = Archived(
+        message_id=row[3],
+        session_id=row[4],
+        step_id=row[5],
+        message_type=row[6],
+        state=row[7],
+        parents=tuple(row[8].split("\n")) if row[8] else (),
+        parent_inferred=bool(row[9]),
+        warnings=tuple(json.loads(row[10])) if row[10] else (),
+        raw=row[11],
+        shredded_by=row[12],
+    )
+    return Entry(number, record, leaf, message)
+
+
+class SqliteTrail:
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise CommandFailed(f"there is no database at {path}; name its folder with --data")
+        self._path = path
+        try:
+            self._connection = driver.connect(
+                f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=10
+            )
+            self._connection.execute("PRAGMA query_only=1")
+            self._connection.execute("PRAGMA mmap_size=1073741824")
+            found = self._ask("SELECT tenant_id, tenant_no FROM chain_heads")
+        except driver.Error as error:
+            raise CommandFailed(f"{path} cannot be read as an Observatory database: {error}") from None
+        self._numbers: dict[str, int] = dict(found)
+
+    def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        try:
+            rows: list[Any] = self._connection.execute(sql, values).fetchall()
+        except driver.Error as error:
+            raise CommandFailed(f"the database {self._path} cannot be read: {error}") from None
+        return rows
+
+    def _base(self, tenant_id: str) -> int:
+        return self._numbers[tenant_id] << SEQ_BITS
+
+    def heads(self) -> list[TrailHead]:
+        return [TrailHead(*row) for row in self._ask(_LITE_HEADS)]
+
+    def record(self, tenant_id: str, number: int) -> bytes | None:
+        found = self._ask("SELECT record FROM audit_log WHERE key = ?", (self._base(tenant_id) + number,))
+        return bytes(found[0][0]) if found else None
+
+    def rows(self, tenant_id: str, start: int, end: int) -> Iterator[list[Row]]:
+        base = self._base(tenant_id)
+        for low, high in _spans(start, end, PAGE):
+            yield self._ask(_LITE_ROWS, (base, base + low, base + high))
+
+    def stored(self, tenant_id: str, start: int, end: int) -> Iterator[list[Stored]]:
+        base = self._base(tenant_id)
+        for low, high in _spans(start, end, PAYLOAD_PAGE):
+            yield [Stored(*row) for row in self._ask(_LITE_STORED, (base, base + low, base + high))]
+
+    def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]:
+        base = self._base(tenant_id)
+        for low, high in _spans(start, end, PAYLOAD_PAGE):
+            found = self._ask(_LITE_ENTRIES, (base, tenant_id, base + low, base + high))
+            yield [_entry(row) for row in found]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class PostgresTrail:
+    """The same over asyncpg, with a loop of its own; the tenant is named in every transaction (RLS)."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import asyncpg
+        except ImportError:
+            raise CommandFailed(
+                "PostgreSQL needs the extra: pip install 'hypervisor-observatory[postgres]'"
+            ) from None
+        import asyncio
+
+        self._errors = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
+        self._loop = asyncio.new_event_loop()
+        dsn = "postgresql://" + url.partition("://")[2]
+        try:
+            self._connection = self._loop.run_until_complete(asyncpg.connect(dsn, timeout=10))
+        except (*self._errors, ValueError) as error:
+            self._loop.close()
+            raise CommandFailed(f"PostgreSQL cannot be reached: {error}") from None
+
+    def _ask(self, tenant_id: str, sql: str, *values: Any) -> list[Any]:
+        async def ask() -> list[Any]:
+            async with self._connection.transaction(readonly=True):
+                naming = "SELECT set_config('app.tenant', $1, true), set_config('app.presented', '', true)"
+                await self._connection.execute(naming, tenant_id)
+                return list(await self._connection.fetch(sql, *values))
+
+        try:
+            return self._loop.run_until_complete(ask())
+        except self._errors as error:
+            raise CommandFailed(f"the PostgreSQL database cannot be read: {error}") from None
+
+    def heads(self) -> list[TrailHead]:
+        found = self._ask("tnt_default", "SELECT tenant_id FROM chain_heads ORDER BY tenant_no")
+        return [TrailHead(*self._ask(row[0], _PG_HEAD, row[0])[0]) for row in found]
+
+    def record(self, tenant_id: str, number: int) -> bytes | None:
+        sql = "SELECT record FROM audit_events WHERE tenant_id = $1 AND sequence_number = $2"
+        found = self._ask(tenant_id, sql, tenant_id, number)
+        return bytes(found[0][0]) if found else None
+
+    def rows(self, tenant_id: str, start: int, end: int) -> Iterator[list[Row]]:
+        for low, high in _spans(start, end, PAGE):
+            yield [tuple(row) for row in self._ask(tenant_id, _PG_ROWS, tenant_id, low, high)]
+
+    def stored(self, tenant_id: str, start: int, end: int) -> Iterator[list[Stored]]:
+        for low, high in _spans(start, end, PAYLOAD_PAGE):
+            yield [Stored(*row) for row in self._ask(tenant_id, _PG_STORED, tenant_id, low, high)]
+
+    def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]:
+        for low, high in _spans(start, end, PAYLOAD_PAGE):
+            yield [_entry(row) for row in self._ask(tenant_id, _PG_ENTRIES, tenant_id, low, high)]
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+
+# One statement, one snapshot: a running gateway cannot move the head between its two reads.
+_LITE_HEADS = """
+SELECT h.tenant_id, h.sequence_number, h.event_hash, coalesce((SELECT max(a.key) FROM audit_log a
+    WHERE a.key > h.tenant_no << 40 AND a.key < (h.tenant_no + 1) << 40), 0) & 1099511627775
+FROM chain_heads h ORDER BY h.tenant_no"""
+_LITE_ROWS = "SELECT key - ?, record, leaf_hash FROM audit_log WHERE key BETWEEN ? AND ? ORDER BY key"
+_LITE_STORED = """
+SELECT a.key - ?, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.key IS NOT NULL
+FROM audit_log a LEFT JOIN messages m ON m.key = a.key LEFT JOIN payloads p ON p.key = a.key
+WHERE a.key BETWEEN ? AND ? ORDER BY a.key"""
+_LITE_ENTRIES = """
+SELECT a.key - ?, a.record, a.leaf_hash, m.message_id, s.session_id, m.step_id, m.message_type, m.state,
+    m.parents, m.parent_inferred, m.warnings, p.raw, p.shredded_by
+FROM audit_log a LEFT JOIN messages m ON m.key = a.key LEFT JOIN payloads p ON p.key = a.key
+LEFT JOIN sessions s ON s.tenant_id = ? AND s.session_no = m.session_no
+WHERE a.key BETWEEN ? AND ? ORDER BY a.key"""
+_PG_HEAD = """
+SELECT h.tenant_id, h.sequence_number, h.event_hash, coalesce((SELECT max(a.sequence_number)
+    FROM audit_events a WHERE a.tenant_id = h.tenant_id), 0) FROM chain_heads h WHERE h.tenant_id = $1"""
+_PG_ROWS = """
+SELECT sequence_number, record, leaf_hash FROM audit_events
+WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3 ORDER BY sequence_number"""
+_PG_STORED = """
+SELECT a.sequence_number, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.tenant_id IS NOT NULL
+FROM audit_events a LEFT JOIN messages m USING (tenant_id, sequence_number)
+LEFT JOIN payloads p USING (tenant_id, sequence_number)
+WHERE a.tenant_id = $1 AND a.sequence_number BETWEEN $2 AND $3 ORDER BY a.sequence_number"""
+_PG_ENTRIES = """
+SELECT a.sequence_number, a.record, a.leaf_hash, m.message_id, s.session_id, m.step_id, m.message_type,
+    m.state, m.parents, m.parent_inferred, m.warnings, p.raw, p.shredded_by
+FROM audit_events a LEFT JOIN messages m USING (tenant_id, sequence_number)
+LEFT JOIN payloads p USING (tenant_id, sequence_number)
+LEFT JOIN sessions s ON s.tenant_id = a.tenant_id AND s.session_no = m.session_no
+WHERE a.tenant_id = $1 AND a.sequence_number BETWEEN $2 AND $3 ORDER BY a.sequence_number"""

@@ -1,0 +1,191 @@
+"""`observatory verify`: is the trail still what was written? Offline, independent, in parallel.
+
+Exit code 0: everything held. 2: something is broken, and the first break is named. 1: it could not be
+checked. A database is opened read-only, while the gateway runs or not; `--url` instead asks the gateway,
+whose word is only as good as the gateway.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from observatory import settings as settings_module
+from observatory.cli.checking import Found, PayloadBreak, Segment, check_range
+from observatory.cli.door import Api, Gateway, find
+from observatory.cli.exported import check_export
+from observatory.cli.terminal import CommandFailed, progress, say, show_json
+from observatory.cli.trail import TrailHead, open_trail
+from observatory.ledger.verify import Break
+
+CHECKS = ("density", "chain", "record", "leaf", "payloads", "head")
+WORDS = {True: "held", False: "BROKEN", None: "not checked"}
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """One tenant's verdict; also the JSON answer."""
+
+    tenant_id: str
+    valid: bool
+    events_verified: int
+    from_sequence: int
+    to_sequence: int
+    first_hash: str | None
+    last_hash: str | None
+    checks: dict[str, bool | None]
+    payloads_checked: int = 0
+    payloads_shredded: int = 0
+    first_break: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def verify(
+    *,
+    data: str | None = None,
+    db: Annotated[str | None, Parameter(help="Database URL instead of a folder.")] = None,
+    export: Annotated[Path | None, Parameter(help="An export file; its manifest lies beside it.")] = None,
+    url: Annotated[str | None, Parameter(help="Ask this gateway instead of reading its database.")] = None,
+    key: str | None = None,
+    tenant: Annotated[str | None, Parameter(help="Only this tenant; without it: all.")] = None,
+    from_: Annotated[int, Parameter(name="--from", help="First sequence number.")] = 1,
+    to: Annotated[int | None, Parameter(help="Last sequence number; without it: the head.")] = None,
+    workers: Annotated[int, Parameter(help="Processes to share the work.")] = 2,
+    payloads: Annotated[bool, Parameter(help="Also check the archived bytes.")] = True,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Check the audit trail: numbers, links, records, leaves, archived bytes and the head."""
+    if from_ < 1 or (to is not None and to < from_) or workers < 1:
+        raise CommandFailed("--from is at least 1, --to not before it, and --workers at least 1")
+    if sum(given is not None for given in (db or data, export, url)) > 1:
+        raise CommandFailed("name one source: --data, --db, --export or --url")
+    if export is not None and (from_ != 1 or to is not None):
+        raise CommandFailed("an export is verified as a whole; leave --from and --to out")
+    if export is not None:
+        reports = [_of_export(export, tenant)]
+    elif url is not None:
+        reports = [_by_gateway(url, key, tenant, (from_, to))]
+    else:
+        source = settings_module.load({"data": data, "db": db}).database_url
+        reports = [
+            _of_database(source, head, (from_, to), workers, payloads) for head in _heads(source, tenant)
+        ]
+    if json:
+        show_json({"valid": all(report.valid for report in reports), "tenants": reports})
+    else:
+        for report in reports:
+            _show(report)
+    return 0 if all(report.valid for report in reports) else 2
+
+
+def _heads(source: str, tenant: str | None) -> list[TrailHead]:
+    trail = open_trail(source)
+    try:
+        heads = trail.heads()
+    finally:
+        trail.close()
+    chosen = [head for head in heads if tenant in (None, head.tenant_id)]
+    if not chosen:
+        known = ", ".join(head.tenant_id for head in heads) or "none"
+        raise CommandFailed(f"this database has no such tenant; it has: {known}")
+    return chosen
+
+
+def _of_database(
+    source: str, head: TrailHead, span: tuple[int, int | None], workers: int, payloads: bool
+) -> Report:
+    start, asked = span
+    last = head.sequence_number if asked is None else asked
+    if start > max(last, 1):
+        raise CommandFailed(f"--from lies past the head of {head.tenant_id}, which is {head.sequence_number}")
+    begun = time.perf_counter()
+    expected = (head.sequence_number, head.event_hash) if asked is None else None
+    with progress(f"verifying {head.tenant_id}", last - start + 1) as advance:
+        found = check_range(
+            Segment(source, head.tenant_id, start, last, payloads), workers, expected, advance
+        )
+    broken = found.first_break
+    if broken is None and asked is None and head.last_row > head.sequence_number:
+        sentence = f"Rows go on to event {head.last_row}, past the head, which is {head.sequence_number}."
+        broken = Break(head.sequence_number + 1, "head", sentence)
+    return _report(found, broken, head.tenant_id, (start, last), payloads, time.perf_counter() - begun)
+
+
+def _of_export(path: Path, tenant: str | None) -> Report:
+    begun = time.perf_counter()
+    manifest, found = check_export(path)
+    if tenant not in (None, manifest.tenant_id):
+        raise CommandFailed(f"this export is of {manifest.tenant_id}")
+    span = (manifest.from_sequence, manifest.to_sequence)
+    seconds = time.perf_counter() - begun
+    return _report(found, found.first_break, manifest.tenant_id, span, manifest.payloads, seconds)
+
+
+def _report(
+    found: Found,
+    broken: Break | PayloadBreak | None,
+    tenant_id: str,
+    span: tuple[int, int],
+    payloads: bool,
+    seconds: float,
+) -> Report:
+    result = found.result
+    if broken is None and result.last_sequence < span[1]:
+        sentence = f"The record ends at event {result.last_sequence}; {span[1]} was asked for."
+        broken = Break(result.last_sequence + 1, "density", sentence)
+    checks = {name: getattr(result.held, name, None) for name in CHECKS}
+    checks["payloads"] = (found.payload_break is None) if payloads and result.events_verified else None
+    if broken is not None and broken.what in checks:
+        checks[broken.what] = False
+    return Report(
+        tenant_id=tenant_id,
+        valid=broken is None,
+        events_verified=result.events_verified,
+        from_sequence=span[0],
+        to_sequence=span[1],
+        first_hash=result.first_hash,
+        last_hash=result.last_hash,
+        checks=checks,
+        payloads_checked=found.payloads,
+        payloads_shredded=found.shredded,
+        first_break=None
+        if broken is None
+        else {"sequence_number": broken.sequence_number, "what": broken.what, "sentence": broken.sentence},
+        seconds=round(seconds, 3),
+    )
+
+
+def _by_gateway(url: str, key: str | None, tenant: str | None, span: tuple[int, int | None]) -> Report:
+    gateway = Api(*find(Gateway(url=url, key=key)))
+    try:
+        begun = time.perf_counter()
+        asked = {"tenant_id": tenant, "from_sequence": span[0], "to_sequence": span[1]}
+        answer = gateway.ask("POST", "/v1/audit/verify", asked)
+        seconds = round(time.perf_counter() - begun, 3)
+    finally:
+        gateway.close()
+    names = [name for name in Report.__struct_fields__ if name in answer and name != "checks"]
+    checks = {name: answer["checks"].get(name) for name in CHECKS}
+    return Report(**{name: answer[name] for name in names}, checks=checks, seconds=seconds)
+
+
+def _show(report: Report) -> None:
+    span = f"{report.from_sequence:,}–{report.to_sequence:,}"
+    rate = report.events_verified / report.seconds if report.seconds else 0
+    if report.valid:
+        told = f"{report.tenant_id}: valid, {report.events_verified:,} events ({span})"
+        say(f"{told} in {report.seconds:.2f} s, {rate:,.0f} events/s")
+    elif report.first_break is not None:
+        number, sentence = report.first_break["sequence_number"], report.first_break["sentence"]
+        say(f"{report.tenant_id}: BROKEN at event {number:,}: {sentence}")
+        say(f"  {report.events_verified:,} events before it were verified")
+    for name in CHECKS:
+        more = ""
+        if name == "payloads" and report.checks[name] is not None and report.payloads_checked:
+            more = f"  {report.payloads_checked:,} checked, {report.payloads_shredded:,} shredded by order"
+        if name == "head" and report.checks[name] and report.last_hash:
+            more = f"  event {report.to_sequence:,}, {report.last_hash}"
+        say(f"  {name:<9} {WORDS[report.checks[name]]}{more}")

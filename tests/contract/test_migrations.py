@@ -1,0 +1,141 @@
+"""A database is brought to this version whole or not at all, and one that is not ours is left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from observatory.errors import StartupError
+from observatory.state import HOME_TENANT
+from observatory.store.migrate import SCRIPTS, migrate
+from tests.contract import postgres
+from tests.contract.conftest import House, PostgresHouse, SqliteHouse
+from tests.samples import decision_log
+
+HEAD = max(path.name[1:5] for path in (SCRIPTS / "versions").glob("v*.py"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bare(request: pytest.FixtureRequest, tmp_path: Path) -> House:
+    """A house over a database nobody has touched yet; not opened."""
+    if request.param == "sqlite":
+        return SqliteHouse(tmp_path / "data" / "observatory.db")
+    return PostgresHouse(request.getfixturevalue("empty_pg"))
+
+
+def revision(house: House) -> Any:
+    return house.sql("SELECT version_num FROM alembic_version")[0][0]
+
+
+def write(house: House, statement: str) -> None:
+    """Past the store, with the operator's rights."""
+    if isinstance(house, SqliteHouse):
+        house.path.parent.mkdir(parents=True, exist_ok=True)
+        house.sql(statement)
+    else:
+        postgres.execute(house.url, statement)
+
+
+def test_a_fresh_database_becomes_a_house_and_a_second_look_changes_nothing(bare: House) -> None:
+    assert migrate(bare.url)[0] is None
+    assert revision(bare) == HEAD
+    assert migrate(bare.url) == (HEAD, None)
+    bare.open()
+    bare.create_tenant(HOME_TENANT)
+    assert bare.send(decision_log())[0].code == 202
+    bare.end()
+
+
+def test_a_house_of_the_first_version_keeps_its_rows_and_gets_the_law(bare: House) -> None:
+    migrate(bare.url, "0001")
+    assert revision(bare) == "0001"
+    write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
+    present, copy = migrate(bare.url)
+    assert (present, revision(bare)) == ("0001", HEAD)
+    assert bare.sql("SELECT tenant_id FROM tenants") == [("tnt_old",)]
+    if isinstance(bare, SqliteHouse):
+        assert copy == bare.path.with_name("observatory.db.before-0001")
+        kept = SqliteHouse(copy)
+        assert revision(kept) == "0001"
+        assert kept.sql("SELECT tenant_id FROM tenants") == [("tnt_old",)]
+        assert copy.stat().st_mode == bare.path.stat().st_mode
+
+
+def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: House) -> None:
+    migrate(bare.url, "0001")
+    table = bare.trail
+    write(bare, f"CREATE INDEX {table}_severe ON {table} (tenant_{'no' if table == 'audit_log' else 'id'})")
+    catalogue = (
+        "SELECT name FROM sqlite_master ORDER BY 1"
+        if isinstance(bare, SqliteHouse)
+        else "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"
+    )
+    before = bare.sql(catalogue)
+    with pytest.raises(StartupError, match="nothing was changed"):
+        migrate(bare.url)
+    assert bare.sql(catalogue) == before
+    assert revision(bare) == "0001"
+    write(bare, f"DROP INDEX {table}_severe")
+    migrate(bare.url)
+    assert revision(bare) == HEAD
+
+
+def test_a_newer_database_is_refused(bare: House) -> None:
+    migrate(bare.url)
+    write(bare, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StartupError, match="newer Observatory"):
+        migrate(bare.url)
+    assert revision(bare) == "9999"
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_was(bare: House) -> None:
+    write(bare, "CREATE TABLE orders (id INTEGER)")
+    with pytest.raises(StartupError, match="another program"):
+        migrate(bare.url)
+    assert bare.sql("SELECT count(*) FROM orders") == [(0,)]
+    assert bare.refuses("SELECT * FROM alembic_version")
+
+
+@pytest.mark.parametrize(
+    ("mark", "sentence"), [("moved_to", "was moved to elsewhere"), ("copying", "never finished")]
+)
+def test_a_database_that_was_moved_or_half_copied_is_refused(bare: House, mark: str, sentence: str) -> None:
+    migrate(bare.url)
+    write(bare, f"INSERT INTO house (name, value) VALUES ('{mark}', 'elsewhere')")
+    with pytest.raises(StartupError, match=sentence):
+        migrate(bare.url)
+
+
+def test_two_programs_starting_at_once_migrate_once(bare: House) -> None:
+    program = "import sys; from observatory.store.migrate import migrate; print(migrate(sys.argv[1])[0])"
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, bare.url], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    found = [process.communicate(timeout=60)[0].strip() for process in running]
+    assert sorted(found) == [HEAD, HEAD, "None"]
+
+
+def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("this is not a database " * 100)
+    with pytest.raises(StartupError, match="cannot be opened"):
+        migrate(f"sqlite:///{path}")
+    assert path.read_text().startswith("this is not")
+
+
+def test_a_server_that_is_away_is_refused_with_a_sentence() -> None:
+    with pytest.raises(StartupError, match="cannot be reached"):
+        migrate("postgresql://nobody@/none?host=/tmp/no-such-folder")
+
+
+def test_a_migrated_house_has_every_table_and_column_the_store_names(house: House) -> None:
+    from observatory.store import tables
+
+    own = tables.SQLITE if isinstance(house, SqliteHouse) else tables.POSTGRES
+    for table in (*tables.SHARED.tables.values(), *own.tables.values()):
+        house.sql(f"SELECT {', '.join(column.name for column in table.c)} FROM {table.name}")

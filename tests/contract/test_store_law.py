@@ -1,0 +1,137 @@
+"""What the databases themselves enforce and offer: append-only, shredding, the seed's schema."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from observatory.ports import MessageFilter
+from observatory.state import HOME_TENANT
+from tests.contract.conftest import House, PostgresHouse
+from tests.samples import decision_log
+
+
+def sent(house: House) -> int:
+    (verdict,) = house.send(decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": "ses-1"}))
+    number: int = verdict.answer.sequence_number
+    return number
+
+
+def test_neither_trail_nor_messages_can_be_changed_deleted_or_emptied(house: House) -> None:
+    sent(house)
+    before = house.trail_of()
+    for table in (house.trail, "messages"):
+        (column,) = {"audit_log": ["severity"], "audit_events": ["severity_number"], "messages": ["state"]}[
+            table
+        ]
+        assert house.refuses(f"UPDATE {table} SET {column} = {column}")
+        assert house.refuses(f"DELETE FROM {table}")
+        assert house.refuses(f"TRUNCATE {table} CASCADE")
+        assert house.refuses(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
+        assert house.refuses(f"INSERT INTO {table} SELECT * FROM {table}")
+    for statement in ("DELETE FROM audit_events", "UPDATE audit_events SET trace_id = 'x'"):
+        assert house.refuses(statement), "under the seed's name too"
+    assert house.trail_of() == before
+
+
+def test_a_payload_can_be_shredded_once_by_an_ordered_event_and_changed_in_no_other_way(house: House) -> None:
+    number = sent(house)
+    assert house.refuses("DELETE FROM payloads")
+    assert house.refuses("TRUNCATE payloads CASCADE")
+    assert house.refuses("UPDATE payloads SET raw = NULL"), "no event ordered it"
+    assert house.refuses("UPDATE payloads SET raw = salt, salt = raw, shredded_by = 9"), "bytes must go"
+    house.sql("UPDATE payloads SET raw = NULL, salt = NULL, shredded_by = 9")
+    assert house.refuses("UPDATE payloads SET shredded_by = 10"), "only once"
+    (message,) = house.read(house.store.messages(HOME_TENANT, MessageFilter(), 10, True))
+    assert (message.sequence_number, message.raw) == (number, None)
+
+
+# name: (type, length, nullable, default), as the seed writes them; ids are prefixed text by ruling 9.
+COLUMNS = {
+    "audit_event_id": ("text", None, "NO", None),
+    "tenant_id": ("text", None, "NO", None),
+    "sequence_number": ("bigint", None, "NO", None),
+    "timestamp": ("timestamp with time zone", None, "NO", None),
+    "observed_timestamp": ("timestamp with time zone", None, "NO", "now()"),
+    "trace_id": ("character", 32, "NO", None),
+    "span_id": ("character", 16, "NO", None),
+    "parent_span_id": ("character", 16, "YES", None),
+    "trace_flags": ("smallint", None, "YES", "1"),
+    "severity_number": ("smallint", None, "NO", None),
+    "severity_text": ("text", None, "NO", None),
+    "body": ("jsonb", None, "NO", None),
+    "resource": ("jsonb", None, "NO", None),
+    "attributes": ("jsonb", None, "NO", None),
+    "event_hash": ("text", None, "NO", None),
+    "previous_hash": ("text", None, "NO", None),
+}
+
+
+@pytest.mark.req(*range(464, 478))
+def test_the_seeds_columns_are_there_with_their_types_lengths_and_defaults(pg_house: PostgresHouse) -> None:
+    rows = pg_house.sql(
+        "SELECT column_name, data_type, character_maximum_length, is_nullable, column_default "
+        "FROM information_schema.columns WHERE table_name = 'audit_events'"
+    )
+    found = {row[0]: row[1:] for row in rows}
+    assert {name: found.get(name) for name in COLUMNS} == COLUMNS
+
+
+@pytest.mark.req(462, 463, 478, 485)
+def test_an_event_has_an_identity_a_tenant_that_exists_and_a_number_of_its_own(
+    pg_house: PostgresHouse,
+) -> None:
+    rows = pg_house.sql(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'audit_events'::regclass"
+    )
+    found = {row[0] for row in rows}
+    assert {
+        "PRIMARY KEY (tenant_id, audit_event_id)",
+        "UNIQUE (tenant_id, sequence_number)",
+        "FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id)",
+    } <= found
+    assert pg_house.sql("SELECT tenant_id FROM tenants") == [(HOME_TENANT,)]
+
+
+@pytest.mark.req(*range(479, 485))
+def test_the_seeds_indexes_are_there(pg_house: PostgresHouse) -> None:
+    rows = pg_house.sql("SELECT indexdef FROM pg_indexes WHERE tablename = 'audit_events'")
+    found = " | ".join(row[0] for row in rows)
+    for index in (
+        "btree (tenant_id, sequence_number)",
+        "btree (trace_id)",
+        'btree (tenant_id, "timestamp")',
+        "btree (tenant_id, severity_number) WHERE (severity_number >= 17)",
+        "gin (body)",
+        "gin (attributes)",
+    ):
+        assert index in found
+
+
+@pytest.mark.req(*range(464, 478))
+def test_every_column_of_the_seed_says_what_the_exact_record_says(house: House) -> None:
+    sent(house)
+    names = ", ".join(
+        name for name in COLUMNS if name not in ("timestamp", "observed_timestamp", "tenant_id")
+    )
+    rows = house.sql(f"SELECT {names}, tenant_id, record FROM audit_events ORDER BY sequence_number")
+    assert len(rows) == 4
+    for row in rows:
+        record = json.loads(row[-1])
+        assert row[-2] == HOME_TENANT == record["resource"]["av.tenant.id"]
+        chain = record["hash_chain"]
+        for name, value in zip(names.split(", "), row, strict=False):
+            if name in ("body", "resource", "attributes"):
+                value = json.loads(value)
+            assert value == record.get(name, chain.get(name)), name
+
+
+def test_times_are_derived_to_the_microsecond_beside_the_exact_text(pg_house: PostgresHouse) -> None:
+    sent(pg_house)
+    rows = pg_house.sql(
+        "SELECT count(*) FROM audit_events WHERE "
+        "timestamp <> (convert_from(record, 'UTF8')::jsonb ->> 'timestamp')::timestamptz"
+    )
+    assert rows == [(0,)]

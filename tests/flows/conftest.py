@@ -1,0 +1,46 @@
+"""Gateways for flow tests: `server` and `tight_server` are shared by all, `fresh_server` belongs to one test.
+
+A start costs seconds on a busy machine; a test that stops, kills or fills its gateway takes a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flows.server import Server
+
+
+TIGHT = {
+    "QUEUE_MESSAGES": "2",
+    "LIVE_BACKLOG": "50",
+    "VIOLATION_WINDOW_S": "1",
+    "LOGIN_MINUTES": "0",
+    "SERVICE_NAME": "agentvault",
+    "SERVICE_VERSION": "9.9.9",
+    "ENVIRONMENT": "staging",
+    "ALLOWED_HOSTS": "observatory.example",
+    "ALLOWED_ORIGINS": "https://ui.example",
+}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("gateway") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tight_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Small limits, short times and names of its own: what settings do."""
+    environment = {f"OBSERVATORY_{name}": value for name, value in TIGHT.items()}
+    with Server(tmp_path_factory.mktemp("tight") / "data", environment=environment) as running:
+        yield running
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path / "data") as running:
+        yield running

@@ -1,0 +1,31 @@
+"""Every example is a program that runs by itself against a running gateway."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.flows.server import Server, clean_environment
+
+EXAMPLES = sorted(Path("examples").glob("*.py"))
+
+
+@pytest.mark.req(50)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_example_runs_and_its_steps_are_archived(example: Path, server: Server) -> None:
+    reader = server.http("operator")
+    before = len(reader.get("/v1/sessions", params={"limit": 1000}).json()["items"])
+    run = subprocess.run(
+        [sys.executable, str(example)],
+        env=clean_environment(OBSERVATORY_DATA=str(server.folder)),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "rejected" not in run.stderr
+    assert len(reader.get("/v1/sessions", params={"limit": 1000}).json()["items"]) > before
