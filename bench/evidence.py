@@ -5,6 +5,7 @@ Uses none of the gateway's reading code; the chain is checked by the independent
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any, Protocol
 
 from bench.postgres import ask
 from observatory.ledger.verify import GENESIS, ChainCheck, Row
-from observatory.store.sqlite import driver
 
 TENANT = "tnt_default"
 SEQUENCE = (1 << 40) - 1
@@ -47,7 +47,7 @@ class SqliteEvidence:
         self._path = path
 
     def _rows(self, sql: str, after: int) -> Iterator[tuple[object, ...]]:
-        connection = driver.connect(f"file:{self._path}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)
         try:
             number = connection.execute(
                 "SELECT tenant_no FROM chain_heads WHERE tenant_id=?", (TENANT,)
@@ -63,7 +63,7 @@ class SqliteEvidence:
             connection.close()
 
     def head(self) -> tuple[int, str]:
-        connection = driver.connect(f"file:{self._path}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)
         sql = "SELECT sequence_number, event_hash FROM chain_heads WHERE tenant_id=?"
         found: tuple[int, str] = connection.execute(sql, (TENANT,)).fetchone()
         connection.close()

@@ -6,6 +6,7 @@ executemany a table, one transaction a batch. What the gateway adds on top of th
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from observatory.store.keys import entity_key
 from observatory.store.migrate import migrate
-from observatory.store.sqlite import PRAGMAS, connect, driver
+from observatory.store.sqlite import PRAGMAS, connect
 
 BIG = ("audit_log", "messages", "payloads")
 Row = tuple[Any, ...]
@@ -142,7 +143,7 @@ def describe(path: Path) -> tuple[dict[str, Any], list[str]]:
     """Pragmas as a connection of the store reads them back, and the schema of the tables written to."""
     connection = connect(path)
     pragmas = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in (*PRAGMAS, "page_size")}
-    pragmas["sqlite"] = driver.sqlite_version
+    pragmas["sqlite"] = sqlite3.sqlite_version
     names = "','".join((*BIG, "sessions", "agents", "members", "chain_heads"))
     found = connection.execute(
         f"SELECT sql FROM sqlite_master WHERE tbl_name IN ('{names}') AND sql IS NOT NULL ORDER BY rowid"

@@ -26,7 +26,7 @@ from observatory.gateway.pipeline import Batch
 from observatory.gateway.record import Service
 from observatory.protocol.message import Message
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Arrival, Principal, Rulebook, Submission, Verdict
+from observatory.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from observatory.store.sqlite import SqliteStore
 
 BATCH = 400
@@ -107,9 +107,7 @@ def walk(store: SqliteStore, bodies: list[bytes], clock: Clock | None) -> None:
     run = timed("deliver (drafts, rows, folds)", batch.run)
 
     def unit(transaction: Any) -> list[Verdict]:
-        verdicts: list[Verdict] = run(
-            TimedTransaction(transaction, clock) if clock else transaction, Rulebook()
-        )[0]
+        verdicts: list[Verdict] = run(TimedTransaction(transaction, clock) if clock else transaction, None)[0]
         return verdicts
 
     verdicts = timed("commit (BEGIN, COMMIT, fsync)", store.transact)(0, unit)

@@ -119,6 +119,7 @@ def start(settings: Settings) -> None:
 async def run(settings: Settings) -> None:
     """Serve until stopped. The port is taken first: nothing is touched when it cannot be."""
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     listener = server.bind(settings.host, settings.port)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     with owned(settings.folder):

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from observatory.state import Changes, Memory, Principal, Rulebook, Wants
+from observatory.state import Changes, Memory, Principal, Wants
 
 T = TypeVar("T")
 
@@ -20,8 +20,11 @@ T = TypeVar("T")
 class Transaction(Protocol):
     """One tenant, its chain head locked from `load` to the end. Used in the store's own thread."""
 
-    def load(self, tenant_id: str, wants: Wants, known: Rulebook) -> Memory:
-        """Lock the head first, then read each table at most once. `known` is returned if still true."""
+    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
+        """Lock the head first, then read each table at most once.
+
+        `known` is the memory of the batch before: what of it is still true need not be read again.
+        """
 
     def save(self, memory: Memory, changes: Changes) -> None:
         """Write the changes, the dirty rows of memory and the new head. Order of rows is kept."""

@@ -19,6 +19,8 @@ from observatory.protocol.versions import Judgement, VersionEntry
 Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
 MessageState = Literal["forwarded", "held", "refused"]
 HOME_TENANT = "tnt_default"
+# Rows of a kind that are kept from one batch to the next; beyond it they are read again.
+KEPT_ROWS = 20_000
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +136,25 @@ class Memory(msgspec.Struct):
     # (agent type, version) -> what the registry says, worked out once a batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
     gone_keys: set[str] = msgspec.field(default_factory=set)
+
+    def recall(self, known: Memory | None) -> None:
+        """Take over the rows of the batch before, if nobody has appended since.
+
+        What changes a session, an agent or a member appends an event: an unmoved head proves them true.
+        """
+        if known is not None and known.head == self.head:
+            self.sessions, self.agents, self.members = known.sessions, known.agents, known.members
+
+    def settled(self) -> Memory | None:
+        """After the commit: what the next batch may recall; None when it is too much to keep."""
+        if len(self.sessions) > KEPT_ROWS or len(self.agents) > KEPT_ROWS or len(self.members) > KEPT_ROWS:
+            return None
+        rows: list[Agent | Session | Member] = [*self.agents.values(), *self.sessions.values()]
+        for row in (*rows, *self.members.values()):
+            if row.dirty or row.fresh:
+                row.fresh = row.dirty = False
+        self.steps = {}
+        return self
 
 
 class Wants(msgspec.Struct):

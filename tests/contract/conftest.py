@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import json
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
@@ -25,10 +26,10 @@ from observatory.gateway.pipeline import Batch
 from observatory.gateway.record import Service
 from observatory.ports import EventFilter, Store, StoredEvent, Transaction
 from observatory.protocol.message import Message
-from observatory.state import HOME_TENANT, Arrival, Memory, Principal, Rulebook, Submission, Verdict
+from observatory.state import HOME_TENANT, Arrival, Memory, Principal, Submission, Verdict
 from observatory.store.migrate import migrate
 from observatory.store.postgres import PostgresStore
-from observatory.store.sqlite import SqliteStore, driver
+from observatory.store.sqlite import SqliteStore
 from tests.contract import postgres
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ class House:
         self, items: Sequence[Submission], tenant_id: str = HOME_TENANT
     ) -> tuple[list[Verdict], Memory]:
         batch = Batch(SERVICE, tenant_id, items, self.now())
-        verdicts, memory = self.transact(tenant_id, lambda tx: batch.run(tx, Rulebook()))
+        verdicts, memory = self.transact(tenant_id, lambda tx: batch.run(tx, None))
         self._access[tenant_id] = memory.tenant.access_version
         return verdicts, memory
 
@@ -132,7 +133,7 @@ class SqliteHouse(House):
         return SqliteStore(self.path)
 
     def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        connection = driver.connect(str(self.path), isolation_level=None)
+        connection = sqlite3.connect(str(self.path), isolation_level=None)
         try:
             connection.execute("PRAGMA recursive_triggers=1")
             return [tuple(row) for row in connection.execute(statement, values).fetchall()]
@@ -142,7 +143,7 @@ class SqliteHouse(House):
     def refuses(self, statement: str) -> bool:
         try:
             self.sql(statement)
-        except driver.Error:
+        except sqlite3.Error:
             return True
         return False
 

@@ -112,7 +112,7 @@ def test_postgres_refuses_an_act_that_writes_into_another_tenant(pg_house: Postg
     assert pg_house.sql("SELECT count(*) FROM users") == [(0,)]
 
 
-def test_every_table_with_a_tenant_is_under_forced_row_level_security(pg_url: str) -> None:
+def test_every_table_with_a_tenant_is_under_forced_row_level_security_s71(pg_url: str) -> None:
     rows = postgres.ask(
         pg_url,
         "SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, count(p.oid) FROM pg_attribute a "
@@ -128,7 +128,7 @@ def test_every_table_with_a_tenant_is_under_forced_row_level_security(pg_url: st
     assert postgres.ask(pg_url, views) == [(0,)], "a view would run with its owner's rights"
 
 
-def test_the_working_role_may_not_log_in_owns_nothing_and_passes_no_policy(pg_url: str) -> None:
+def test_the_working_role_may_not_log_in_owns_nothing_and_passes_no_policy_s71(pg_url: str) -> None:
     flags = "rolcanlogin, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb"
     flags = f"SELECT {flags} FROM pg_roles WHERE rolname = $1"
     assert postgres.ask(pg_url, flags, ROLE) == [(False,) * 5]

@@ -50,7 +50,7 @@ def test_a_fresh_database_becomes_a_house_and_a_second_look_changes_nothing(bare
     bare.end()
 
 
-def test_a_house_of_the_first_version_keeps_its_rows_and_gets_the_law(bare: House) -> None:
+def test_a_house_of_the_first_version_keeps_its_rows_and_gets_the_law_s72(bare: House) -> None:
     migrate(bare.url, "0001")
     assert revision(bare) == "0001"
     write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
@@ -84,7 +84,7 @@ def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: House) -> Non
     assert revision(bare) == HEAD
 
 
-def test_a_newer_database_is_refused(bare: House) -> None:
+def test_a_newer_database_is_refused_s72(bare: House) -> None:
     migrate(bare.url)
     write(bare, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(StartupError, match="newer Observatory"):
@@ -103,7 +103,9 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(bare: House
 @pytest.mark.parametrize(
     ("mark", "sentence"), [("moved_to", "was moved to elsewhere"), ("copying", "never finished")]
 )
-def test_a_database_that_was_moved_or_half_copied_is_refused(bare: House, mark: str, sentence: str) -> None:
+def test_a_database_that_was_moved_or_half_copied_is_refused_s72(
+    bare: House, mark: str, sentence: str
+) -> None:
     migrate(bare.url)
     write(bare, f"INSERT INTO house (name, value) VALUES ('{mark}', 'elsewhere')")
     with pytest.raises(StartupError, match=sentence):

@@ -22,7 +22,6 @@ from observatory.state import (
     Breach,
     Changes,
     MessageRow,
-    Rulebook,
     Verdict,
     Wants,
     Write,
@@ -154,7 +153,7 @@ def test_an_exception_of_the_unit_itself_rolls_back_and_passes_through(house: Ho
         pass
 
     def unit(transaction: Any) -> None:
-        memory = transaction.load(HOME_TENANT, Wants(), Rulebook())
+        memory = transaction.load(HOME_TENANT, Wants(), None)
         row = {
             "tenant_id": HOME_TENANT,
             "user_id": "usr_1",
@@ -173,7 +172,7 @@ def test_an_exception_of_the_unit_itself_rolls_back_and_passes_through(house: Ho
 @pytest.mark.parametrize("poison", ["\ud800", "x" * 10], ids=["a lone surrogate", "a number beyond 64 bits"])
 def test_a_row_no_database_can_hold_is_refused_as_a_statement(house: House, poison: str) -> None:
     def unit(transaction: Any) -> None:
-        memory = transaction.load(HOME_TENANT, Wants(), Rulebook())
+        memory = transaction.load(HOME_TENANT, Wants(), None)
         number = memory.head.sequence_number + 1
         wide = 1 if poison == "\ud800" else 1 << 70
         message = MessageRow(number, poison, "s", "n", wide, "text", "forwarded", None, False, None, b"", b"")
@@ -222,7 +221,7 @@ def test_sequence_numbers_given_twice_are_refused_by_the_database(house: House) 
     (event,) = house.trail_of()
 
     def unit(transaction: Any) -> None:
-        memory = transaction.load(HOME_TENANT, Wants(), Rulebook())
+        memory = transaction.load(HOME_TENANT, Wants(), None)
         row = AuditRow(1, 0, 9, 0, None, None, event.record, event.leaf_hash)
         transaction.save(memory, Changes(audit=[row]))
 
@@ -264,7 +263,7 @@ def test_a_revoked_key_and_an_ended_login_are_gone_under_the_lock_and_others_are
     house.submit(access.revoke_key(house.admin(), "key_a", house.now()))
     house.submit(access.sign_out(msgspec.structs.replace(house.admin(), key_id="lgn_a"), house.now()))
     doubtful = dict.fromkeys(("key_a", "key_b", "lgn_a", "lgn_b", "key_unknown"), -1)
-    memory = house.transact(HOME_TENANT, lambda tx: tx.load(HOME_TENANT, Wants(keys=doubtful), Rulebook()))
+    memory = house.transact(HOME_TENANT, lambda tx: tx.load(HOME_TENANT, Wants(keys=doubtful), None))
     assert memory.gone_keys == {"key_a", "lgn_a", "key_unknown"}
     assert house.read(house.store.principal_by_key("key_a")) is None
     found = house.read(house.store.principal_by_key("key_b"))

@@ -16,7 +16,7 @@ from observatory.gateway import access
 from observatory.gateway.pipeline import Batch
 from observatory.ledger.verify import ChainCheck
 from observatory.ports import Notice
-from observatory.state import HOME_TENANT, Rulebook, Tenant, Wants
+from observatory.state import HOME_TENANT, Tenant, Wants
 from observatory.store import postgres as adapter
 from observatory.store.postgres import PostgresStore, dsn, translated
 from tests.contract import postgres
@@ -45,7 +45,7 @@ def test_eight_threads_over_two_gateways_and_two_tenants_give_dense_chains(pg_ho
         for _ in range(6):
             own = [pg_house.arrival(log(), tenant_id) for _ in range(10)]
             batch = Batch(SERVICE, tenant_id, [*own, *repeats], pg_house.now())
-            verdicts, _ = store.transact(0, lambda tx, batch=batch: batch.run(tx, Rulebook()))  # type: ignore[misc]
+            verdicts, _ = store.transact(0, lambda tx, batch=batch: batch.run(tx, None))  # type: ignore[misc]
             answers += [verdict.answer for verdict in verdicts]
             assert {verdict.code for verdict in verdicts} == {202}
         store.close_lane(0)
@@ -79,7 +79,7 @@ def test_two_tenants_made_at_once_get_two_numbers(pg_house: PostgresHouse) -> No
         act = access.create_tenant(pg_house.admin(tenant_id), tenant_id, tenant_id, pg_house.now())
         together.wait()
         batch = Batch(SERVICE, tenant_id, [act], pg_house.now())
-        _, memory = store.transact(0, lambda tx: batch.run(tx, Rulebook()))
+        _, memory = store.transact(0, lambda tx: batch.run(tx, None))
         store.close_lane(0)
         return memory.tenant
 
@@ -103,7 +103,7 @@ def test_a_connection_lost_before_the_commit_is_not_durable_and_the_next_batch_r
     batch = Batch(SERVICE, HOME_TENANT, [pg_house.arrival(body)], pg_house.now())
 
     def unit(transaction: Any) -> None:
-        batch.run(transaction, Rulebook())
+        batch.run(transaction, None)
         kill_others(pg_house.url)
 
     with pytest.raises(NotDurable):
@@ -116,7 +116,7 @@ def test_a_unit_that_goes_on_after_a_failed_statement_is_never_taken_for_committ
     pg_house: PostgresHouse,
 ) -> None:
     def unit(transaction: Any) -> None:
-        batch.run(transaction, Rulebook())
+        batch.run(transaction, None)
         with pytest.raises(asyncpg.PostgresError):
             transaction._ask("SELECT 1 / 0")
 
@@ -289,7 +289,7 @@ def test_the_append_path_never_scans_a_table(pg_house: PostgresHouse) -> None:
     wants = Wants(steps={"a"}, sessions={"ses-1"}, agents={"agt_x"}, keys={"key_x": -1})
     postgres.execute(pg_house.url, "SELECT pg_stat_reset()")
     before = dict(pg_house.sql("SELECT relname, seq_scan FROM pg_stat_user_tables"))
-    pg_house.transact(HOME_TENANT, lambda tx: tx.load(HOME_TENANT, wants, Rulebook()))
+    pg_house.transact(HOME_TENANT, lambda tx: tx.load(HOME_TENANT, wants, None))
     pg_house.send(*(log() for _ in range(50)))
     pg_house.store.close_lane(pg_house.store.lane(HOME_TENANT))  # its statistics are told when it ends
     after = dict(pg_house.sql("SELECT relname, seq_scan FROM pg_stat_user_tables"))

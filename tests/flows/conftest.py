@@ -12,7 +12,6 @@ import pytest
 
 from tests.flows.server import Server
 
-
 TIGHT = {
     "QUEUE_MESSAGES": "2",
     "LIVE_BACKLOG": "50",

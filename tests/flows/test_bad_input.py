@@ -118,7 +118,9 @@ def bearer(server: Server) -> dict[str, str]:
     return {"Authorization": f"Bearer {server.key('agent')}"}
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just({}) | st.just([])
+LEAVES: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just({}) | st.just([])
+)
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -144,6 +146,10 @@ def test_any_value_in_any_place_is_taken_or_refused_but_never_an_error(
     assert answer.status_code == 202 or answer.json()["faults"]
 
 
+RETIRED: dict[str, Any] = {
+    "identity": {"agent_type": "old", "capability_version": "0.1.0", "agent_id": "pensioner"}
+}
+TAKEN = f"msg_{uuid.uuid4()}"
 SECRET_PLACES: list[tuple[str, Callable[[str], bytes]]] = [
     ("a value", lambda s: text_of(decision_log(action={"status": s}))),
     ("a key", lambda s: text_of(decision_log(action={"status": "x"}, **{s: 1}))),
@@ -157,10 +163,6 @@ SECRET_PLACES: list[tuple[str, Callable[[str], bytes]]] = [
     ("a retired version", lambda s: text_of(decision_log(cognition={"intent": s}, **RETIRED))),
     ("a conflict", lambda s: text_of(envelope("text", message_id=TAKEN, payload={"content": s}))),
 ]
-RETIRED: dict[str, Any] = {
-    "identity": {"agent_type": "old", "capability_version": "0.1.0", "agent_id": "pensioner"}
-}
-TAKEN = f"msg_{uuid.uuid4()}"
 
 
 @pytest.mark.req(137, 138, 139, 140)

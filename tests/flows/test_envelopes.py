@@ -1,4 +1,4 @@
-"""Every field of both wire forms through the front door and back, and every fault of a missing or wrong one."""
+"""Every field of both wire forms through the front door and back; a missing or wrong one by its path."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_a_wrong_field_of_an_envelope_is_refused_by_its_path(
 
 @pytest.mark.req(351, *range(365, 373), 427)
 def test_a_missing_priority_takes_the_seeds_default_for_its_type(server: Server) -> None:
-    defaults = {kind: "normal" for kind in MESSAGE_TYPES} | {"decision_request": "high", "heartbeat": "low"}
+    defaults = dict.fromkeys(MESSAGE_TYPES, "normal") | {"decision_request": "high", "heartbeat": "low"}
     alerts = {"info": "normal", "warning": "normal", "error": "high", "critical": "critical"}
     cases = [(put(envelope(kind), "priority", MISSING), level) for kind, level in defaults.items()]
     cases += [

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ def bend(folder: Path, *statements: str) -> None:
 
 @pytest.mark.req(324, 450, 459, 460, 498)
 def test_verify_says_what_held_of_every_tenant_while_the_gateway_runs(server: Server) -> None:
+    """S82."""
     server.send_lines(lines(20))
     code, found = verified("--data", str(server.folder))
     assert code == 0 and found["valid"]
@@ -277,6 +278,7 @@ SPOILT: list[tuple[Callable[[Path], object], str]] = [
 def test_a_spoilt_export_is_refused_before_anything_is_written(
     exported: Path, tmp_path: Path, spoil: Callable[[Path], object], word: str
 ) -> None:
+    """S81."""
     path = Path(shutil.copy(exported, tmp_path))
     shutil.copy(manifest_of(exported), tmp_path)
     spoil(path)
@@ -366,13 +368,35 @@ def test_an_import_that_was_killed_left_nothing_and_can_be_repeated(long: Path, 
     assert verified("--data", str(new), "--workers", "1", "--no-payloads")[1]["valid"]
 
 
-def test_a_trail_goes_to_postgresql_and_back_unchanged(exported: Path, tmp_path: Path) -> None:
+# --- PostgreSQL ---
+
+
+@pytest.fixture(scope="module")
+def databases() -> Iterator[postgres.Server]:
     with postgres.server() as running:
-        url = running.fresh()
-        run = observatory("import", "--in", str(exported), "--db", url, "--data", str(tmp_path / "unused"))
-        assert run.returncode == 0, run.stderr
-        assert verified("--db", url)[0] == 0
-        back = tmp_path / "back.jsonl"
-        assert observatory("export", "--db", url, "--out", str(back)).returncode == 0
-        assert back.read_bytes() == exported.read_bytes()
-        assert "already has" in refused("import", "--in", str(exported), "--db", url)
+        yield running
+
+
+def test_a_trail_goes_to_postgresql_and_back_unchanged(
+    databases: postgres.Server, exported: Path, tmp_path: Path
+) -> None:
+    url = databases.fresh()
+    run = observatory("import", "--in", str(exported), "--db", url)
+    assert run.returncode == 0, run.stderr
+    assert verified("--db", url)[0] == 0
+    back = tmp_path / "back.jsonl"
+    assert observatory("export", "--db", url, "--out", str(back)).returncode == 0
+    assert back.read_bytes() == exported.read_bytes()
+    assert "already has" in refused("import", "--in", str(exported), "--db", url)
+
+
+def test_copy_moves_a_house_to_postgresql_and_closes_the_old_one(
+    databases: postgres.Server, data: Path
+) -> None:
+    """S73."""
+    url = databases.fresh()
+    run = observatory("copy", "--from", f"sqlite:///{data / 'observatory.db'}", "--to", url)
+    assert run.returncode == 0, run.stderr
+    code, found = verified("--db", url)
+    assert code == 0 and {tenant["tenant_id"] for tenant in found["tenants"]} == {"tnt_default", "tnt_other"}
+    assert "was moved to" in refused("serve", "--data", str(data), "--port", "0")

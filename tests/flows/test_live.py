@@ -1,4 +1,4 @@
-"""`WS /v1/live`: committed rows by topic, exactly once and in order; readers that stop, lag or are shut out."""
+"""`WS /v1/live`: committed rows by topic, once and in order; readers that stop, lag or are shut out."""
 
 from __future__ import annotations
 
@@ -183,6 +183,19 @@ def test_a_wish_that_cannot_be_met_is_answered_with_a_sentence(server: Server, w
         assert frame["type"] == "error" and frame["problem"]
         reader.send(json.dumps({"op": "subscribe", "topics": ["events"]}))
         assert json.loads(reader.recv(20))["type"] == "snapshot"
+
+
+def test_a_topic_named_twice_is_told_once_s60(server: Server) -> None:
+    """S60."""
+    headers = {"Authorization": f"Bearer {server.key('admin')}"}
+    with connect(f"{server.socket_url}/v1/live", additional_headers=headers) as reader:
+        reader.send(json.dumps({"op": "subscribe", "topics": ["messages", "messages"]}))
+        assert json.loads(reader.recv(20))["type"] == "snapshot"
+        sent = [server.send(decision_log()).json()["sequence_number"] for _ in range(3)]
+        heard: list[int] = []
+        while not heard or heard[-1] < sent[-1]:
+            heard += numbers(json.loads(reader.recv(20))["items"])
+    assert heard == sent
 
 
 def test_a_cursor_outside_the_record_is_brought_back_into_it(server: Server) -> None:

@@ -91,9 +91,7 @@ def test_what_is_no_frame_is_told_so_and_the_socket_goes_on(server: Server, bad:
 
 def test_a_message_too_large_is_answered_and_a_frame_too_large_closes_s7(server: Server) -> None:
     """S7: 1 MiB for the message; far beyond it nobody reads on."""
-    with connect(
-        f"{server.socket_url}/v1/ingest", additional_headers=bearer(server), max_size=None
-    ) as door:
+    with connect(f"{server.socket_url}/v1/ingest", additional_headers=bearer(server), max_size=None) as door:
         door.send(frame(1, "x" * ((1 << 20) + 1)))
         assert answer(door)["code"] == 413
         door.send(frame(2, decision_log()))
@@ -167,7 +165,10 @@ def test_a_socket_that_does_not_exist_or_comes_from_a_foreign_host_is_refused_s5
         (f"{server.socket_url}/v1/other", {}),
         (f"{server.socket_url}/v1/live", {"Host": "evil.example"}),
     ):
-        with pytest.raises((InvalidStatus, ConnectionClosed)), connect(url, additional_headers=headers) as door:
+        with (
+            pytest.raises((InvalidStatus, ConnectionClosed)),
+            connect(url, additional_headers=headers) as door,
+        ):
             door.recv(10)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -81,8 +82,6 @@ def test_without_step_id_the_trace_names_the_step_s11(server: Server) -> None:
 
 def test_a_child_finds_its_parents_session_within_one_batch_s11(server: Server) -> None:
     """S11: the batch's own earlier lines count."""
-    import json
-
     trace = new()
     lines = [root(trace_id=trace), decision_log(meta={"parent_step_id": trace})]
     answers = server.send_lines([json.dumps(line).encode() for line in lines])

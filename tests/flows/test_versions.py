@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -57,10 +58,8 @@ def test_an_unknown_version_passes_with_a_warning_each_time_and_one_event_s6(
     server: Server, kind: str
 ) -> None:
     """S6: once per agent type and version, also within one batch."""
-    import json
-
     lines = [json.dumps(log(kind, "v9.9.9-rc.1")).encode() for _ in range(5)]
-    answers = server.send_lines(lines) + [server.send(log(kind, "v9.9.9-rc.1")).json()]
+    answers = [*server.send_lines(lines), server.send(log(kind, "v9.9.9-rc.1")).json()]
     assert all(len(about_version(answer)) == 1 for answer in answers)
     events = server.http("admin").get("/v1/audit/tenant", params={"limit": 100}).json()["items"]
     told = [event["body"] for event in events if event["body"].get("agent_type") == kind]
@@ -115,21 +114,30 @@ def test_a_repeat_of_what_was_accepted_stays_accepted_after_its_version_retires(
     "body",
     [
         {"versions": [{"version": "1.0.0", "status": "current"}]},
-        {"agent_type": "t", "versions": []},
-        {"agent_type": "t", "versions": [{"version": "newest", "status": "current"}]},
-        {"agent_type": "t", "versions": [{"version": "1.0.0", "status": "seen"}]},
-        {"agent_type": "t", "versions": [{"version": v, "status": "current"} for v in ("1.0.0", "2.0.0")]},
-        {"agent_type": "t", "versions": [{"version": v, "status": "previous"} for v in ("1.0.0", "2.0.0")]},
+        {"agent_type": "nonsense", "versions": []},
+        {"agent_type": "nonsense", "versions": [{"version": "newest", "status": "current"}]},
+        {"agent_type": "nonsense", "versions": [{"version": "1.0.0", "status": "seen"}]},
         {
-            "agent_type": "t",
-            "versions": [{"version": "1.0.0", "status": "current"}, {"version": "v1.0.0", "status": "retired"}],
+            "agent_type": "nonsense",
+            "versions": [{"version": v, "status": "current"} for v in ("1.0.0", "2.0.0")],
+        },
+        {
+            "agent_type": "nonsense",
+            "versions": [{"version": v, "status": "previous"} for v in ("1.0.0", "2.0.0")],
+        },
+        {
+            "agent_type": "nonsense",
+            "versions": [
+                {"version": "1.0.0", "status": "current"},
+                {"version": "v1.0.0", "status": "retired"},
+            ],
         },
     ],
 )
 def test_a_registry_that_makes_no_sense_is_refused(server: Server, body: Json) -> None:
     """S6: and nothing was changed."""
     assert server.http("admin").put("/v1/versions", json=body).status_code in (400, 422)
-    assert server.http("admin").get("/v1/versions", params={"agent_type": "t"}).json()["items"] == []
+    assert server.http("admin").get("/v1/versions", params={"agent_type": "nonsense"}).json()["items"] == []
 
 
 @pytest.mark.req(51)

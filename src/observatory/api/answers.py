@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Response
 from litestar.enums import MediaType
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 
 from observatory.protocol.answers import Refused
 
 MAX_LIMIT = 1_000
 MAX_SEQUENCE = (1 << 40) - 1
-Limit = Annotated[int, Parameter(ge=1, le=MAX_LIMIT, description="How many items at most (1–1,000).")]
-Cursor = Annotated[str | None, Parameter(description="`next_cursor` of the page before.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=MAX_LIMIT, description="How many items at most (1–1,000).")]
+Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before.")]
 
 
 class Refusal(Exception):

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from litestar import Litestar, Request, Response, get
+from litestar import Litestar, Response, get
 from litestar.datastructures import Cookie
 from litestar.di import Provide
 from litestar.enums import MediaType
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import OpenAPIConfig
+from litestar.params import FromPath, FromQuery
 from litestar.response import Redirect
 
 from observatory.api import openapi
@@ -26,17 +26,15 @@ from observatory.api.auth import COOKIE
 from observatory.api.forensics import forensics
 from observatory.api.gate import need, principal_of
 from observatory.api.god_mode import god_mode
-from observatory.api.house import House
-from observatory.api.ingest import Ingest
-from observatory.api.live import Live
+from observatory.api.house import Call, Here, House
 from observatory.api.metrics import exposition
 from observatory.api.registry import registry
 from observatory.api.sessions import sessions
-from observatory.api.sockets import Socket
 from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
 from observatory.gateway import access
 from observatory.protocol.answers import Refused
 from observatory.protocol.credentials import digest, new_token
+from observatory.protocol.document import parse
 
 log = logging.getLogger("observatory.api")
 PAGES = Path(__file__).parent / "pages"
@@ -56,7 +54,7 @@ async def healthz() -> Response[bytes]:
 
 
 @get("/readyz", summary="The gateway can store what it is sent", operation_id="readyz", tags=["Health"])
-async def readyz(house: House) -> Response[bytes]:
+async def readyz(house: Here) -> Response[bytes]:
     try:
         await house.store.ping()
     except ObservatoryError as error:
@@ -73,7 +71,7 @@ async def readyz(house: House) -> Response[bytes]:
     tags=["Health"],
     media_type=MediaType.TEXT,
 )
-async def metrics(request: Request[Any, Any, Any], house: House) -> Response[str]:
+async def metrics(request: Call, house: Here) -> Response[str]:
     await need(request, house, "read")
     return Response(exposition(house), media_type="text/plain; version=0.0.4")
 
@@ -89,20 +87,20 @@ async def docs() -> Response[bytes]:
 
 
 @get("/pages/{name:str}", include_in_schema=False)
-async def script(name: str) -> Response[bytes]:
+async def script(name: FromPath[str]) -> Response[bytes]:
     return _page(name)
 
 
 @get("/schemas/{name:str}", include_in_schema=False)
-async def schema(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
-    documents = request.app.state.schemas
+async def schema(request: Call, name: FromPath[str]) -> Response[bytes]:
+    documents = openapi.documents(request.app)
     if name not in documents:
         raise Refusal(404, "not_found", f"schemas are: {', '.join(sorted(documents))}")
     return json(documents[name])
 
 
 @get("/login", include_in_schema=False)
-async def login(house: House, token: str = "") -> Response[Any]:
+async def login(house: Here, token: FromQuery[str] = "") -> Response[Any]:
     """One click: the link's token becomes the browser's cookie, and is worth nothing afterwards."""
     found = await house.auth.by_link(token)
     if found is None:
@@ -119,7 +117,11 @@ async def login(house: House, token: str = "") -> Response[Any]:
         "kind": "cookie",
         "expires_ns": now_ns + hours * 3600 * 1_000_000_000,
     }
-    await house.act(access.sign_in(principal, link_id, row, now_ns))
+    verdict = await house.act(access.sign_in(principal, link_id, row, now_ns))
+    if verdict.code != 200:
+        raise Refusal(
+            verdict.code, verdict.answer.reason, "the sign-in could not be stored; try the link again"
+        )
     secure = house.settings.secure_cookies
     cookie = Cookie(
         key=f"__Host-{COOKIE}" if secure else COOKIE,
@@ -134,7 +136,7 @@ async def login(house: House, token: str = "") -> Response[Any]:
 
 
 @get("/logout", include_in_schema=False)
-async def logout(request: Request[Any, Any, Any], house: House) -> Response[Any]:
+async def logout(request: Call, house: Here) -> Response[Any]:
     principal = await principal_of(request, house)
     if principal.key_id.startswith("log_"):
         await house.act(access.sign_out(principal, house.clock()))
@@ -149,14 +151,14 @@ def _page(name: str) -> Response[bytes]:
     return Response(path.read_bytes(), media_type=kinds[path.suffix], headers=SECURITY)
 
 
-def _refusal(_: Request[Any, Any, Any], error: Refusal) -> Response[bytes]:
+def _refusal(_: Call, error: Refusal) -> Response[bytes]:
     answer = json(error.answer, error.code)
     if error.code == 401:
         answer.headers["www-authenticate"] = "Bearer"
     return answer
 
 
-def _store_error(_: Request[Any, Any, Any], error: ObservatoryError) -> Response[bytes]:
+def _store_error(_: Call, error: ObservatoryError) -> Response[bytes]:
     if isinstance(error, QueueFull):
         answer = json(Refused(reason="queue_full", detail=str(error)), 429)
         answer.headers["retry-after"] = str(error.retry_after_s)
@@ -167,25 +169,24 @@ def _store_error(_: Request[Any, Any, Any], error: ObservatoryError) -> Response
     return json(Refused(reason="internal_error", detail="the request failed; nothing was changed"), 500)
 
 
-def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+def _http_error(_: Call, error: HTTPException) -> Response[bytes]:
     reasons = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
     detail = error.detail
     if isinstance(error, ValidationException):
         # Litestar's text may quote the input; ours names the place and the rule only.
-        places = [extra.get("key") for extra in error.extra or [] if isinstance(extra, dict)]
-        named = ", ".join(str(place) for place in places if place)
+        told = [extra for extra in error.extra or [] if isinstance(extra, dict)]
+        named = ", ".join(str(extra["key"]) for extra in told if extra.get("key"))
         detail = f"not valid: {named or 'the body'}; see /docs for the expected form"
-        return json(
-            Refused(reason="bad_request", detail=detail), 422 if "body" in detail or not named else 400
-        )
+        in_body = not named or any(extra.get("source") == "body" for extra in told)
+        return json(Refused(reason="bad_request", detail=detail), 422 if in_body else 400)
     return json(Refused(reason=reasons.get(error.status_code, "error"), detail=detail), error.status_code)
 
 
-def _too_deep(_: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:
+def _too_deep(_: Call, error: RecursionError) -> Response[bytes]:
     return json(Refused(reason="bad_request", detail="the body is nested too deep"), 400)
 
 
-def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def _unexpected(_: Call, error: Exception) -> Response[bytes]:
     log.error("a request failed: %s", type(error).__name__, exc_info=error)
     return json(Refused(reason="internal_error", detail="the request failed"), 500)
 
@@ -207,6 +208,21 @@ HANDLERS: list[Any] = [
 ]
 
 
+async def _check_body(request: Call) -> None:
+    """A command's body is JSON by name, and holds no key twice: parsers must agree on it."""
+    if request.method not in ("POST", "PUT", "PATCH"):
+        return None
+    body = await request.body()
+    if not body:
+        return None
+    if request.content_type[0] not in ("application/json", ""):
+        raise Refusal(415, "unsupported_media_type", "send Content-Type application/json")
+    document = parse(body)
+    if document is None or not document.clean:
+        raise Refusal(400, "bad_request", "the body is not JSON that every parser reads alike; see /docs")
+    return None
+
+
 def litestar_app(house: House | None) -> Litestar:
     """Without a house it can only describe itself: that is how `schemas/` is generated."""
 
@@ -217,6 +233,7 @@ def litestar_app(house: House | None) -> Litestar:
     app = Litestar(
         route_handlers=HANDLERS,
         dependencies={"house": Provide(give_house)},
+        before_request=_check_body,
         exception_handlers={
             Refusal: _refusal,
             ObservatoryError: _store_error,
@@ -230,50 +247,4 @@ def litestar_app(house: House | None) -> Litestar:
         request_max_body_size=1 << 20,
         logging_config=None,
     )
-    app.state.schemas = openapi.documents(app)
     return app
-
-
-class Face:
-    """The ASGI application."""
-
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._litestar = litestar_app(house)
-        self._ingest = Ingest(house)
-        self._live = Live(house)
-
-    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
-        kind = scope["type"]
-        if kind == "lifespan":
-            await self._litestar(scope, receive, send)  # type: ignore[arg-type]
-            return
-        if not self._house.auth.host_is_ours(dict(scope["headers"])):
-            await self._foreign_host(kind, receive, send)
-            return
-        path = scope["path"]
-        if kind == "http":
-            if path == "/v1/messages" and scope["method"] == "POST":
-                await self._ingest.post(scope, receive, send)
-            else:
-                await self._litestar(scope, receive, send)  # type: ignore[arg-type]
-            return
-        socket = Socket(scope, receive, send)
-        if path == "/v1/ingest":
-            await self._ingest.socket(socket)
-        elif path == "/v1/live":
-            await self._live.socket(socket)
-        else:
-            await receive()
-            await send({"type": "websocket.close", "code": 4404, "reason": "there is no such socket"})
-
-    async def _foreign_host(self, kind: str, receive: Receive, send: Send) -> None:
-        if kind == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 4403, "reason": "this Host is not served"})
-            return
-        detail = "this Host is not served; add it to allowed_hosts (OBSERVATORY_ALLOWED_HOSTS)"
-        body = msgspec.json.encode(Refused(reason="foreign_host", detail=detail))
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 421, "headers": headers})
-        await send({"type": "http.response.body", "body": body})

@@ -79,7 +79,9 @@ class Auth:
         if found is None or not hmac.compare_digest(found[1], wanted):
             self._cache.pop(wanted, None)
             return None
-        self._cache[wanted] = (time.monotonic() + CACHE_S, found[0])
+        expires_ns = found[0].expires_ns
+        left_s = CACHE_S if expires_ns is None else (expires_ns - time.time_ns()) / 1_000_000_000
+        self._cache[wanted] = (time.monotonic() + min(CACHE_S, left_s), found[0])
         if len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
         return found[0]

@@ -6,16 +6,16 @@ bytes that were hashed. Lists are newest first with keyset cursors; a trace is o
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, Router, get, post
+from litestar import Response, Router, get, post
 from litestar.enums import MediaType
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, make_cursor, page, read_cursor
 from observatory.api.gate import need
-from observatory.api.house import House
+from observatory.api.house import Call, Here
 from observatory.api.verification import VerifyRequest, verify_range
 from observatory.daemons.publisher import item_of
 from observatory.ports import EventFilter, MessageFilter, StoredEvent
@@ -28,14 +28,14 @@ EVENT_PAGE = "Audit events in the seed's shape, exactly as hashed."
 
 @get("/messages", summary="The message archive, newest first", operation_id="list_messages")
 async def list_messages(
-    request: Request[Any, Any, Any],
-    house: House,
-    session_id: str | None = None,
-    agent_id: Annotated[str | None, Parameter(description="An agent's name or entity id.")] = None,
-    message_type: str | None = None,
-    in_state: Annotated[str | None, Parameter(query="state")] = None,
+    request: Call,
+    house: Here,
+    session_id: FromQuery[str | None] = None,
+    agent_id: Annotated[str | None, QueryParameter(description="An agent's name or entity id.")] = None,
+    message_type: FromQuery[str | None] = None,
+    in_state: Annotated[str | None, QueryParameter(name="state")] = None,
     after: Annotated[
-        int | None, Parameter(ge=0, le=MAX_SEQUENCE, description="Only past this number, oldest first.")
+        int | None, QueryParameter(ge=0, le=MAX_SEQUENCE, description="Only past this number, oldest first.")
     ] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
@@ -57,18 +57,19 @@ async def list_messages(
 
 
 @get(
-    "/messages/{message_id:str}",
+    "/messages/{message_id:path}",
     summary="One message, or its exact archived bytes",
     operation_id="get_message",
 )
 async def get_message(
-    request: Request[Any, Any, Any],
-    house: House,
-    message_id: str,
-    raw: Annotated[bool, Parameter(description="Answer the exact bytes the agent sent.")] = False,
+    request: Call,
+    house: Here,
+    message_id: FromPath[str],
+    raw: Annotated[bool, QueryParameter(description="Answer the exact bytes the agent sent.")] = False,
 ) -> Response[bytes]:
     principal = await need(request, house, "read")
-    found = await house.store.message(principal.tenant_id, message_id)
+    # A path, because the name of a step holds a slash; the router leaves its own in front.
+    found = await house.store.message(principal.tenant_id, message_id.removeprefix("/"))
     if found is None:
         raise Refusal(404, "not_found", "no message or step of this tenant has that id")
     if raw or "application/octet-stream" in request.headers.get("accept", ""):
@@ -84,7 +85,7 @@ async def get_message(
     "/audit/trace/{trace_id:str}", summary="A session's whole trail, oldest first", operation_id="audit_trace"
 )
 async def audit_trace(
-    request: Request[Any, Any, Any], house: House, trace_id: str, cursor: Cursor = None, limit: Limit = 1_000
+    request: Call, house: Here, trace_id: FromPath[str], cursor: Cursor = None, limit: Limit = 1_000
 ) -> Response[bytes]:
     principal = await need(request, house, "read")
     where = EventFilter(after=read_cursor(cursor), trace_id=trace_id_of_session(trace_id))
@@ -98,11 +99,11 @@ async def audit_trace(
     operation_id="audit_tenant",
 )
 async def audit_tenant(
-    request: Request[Any, Any, Any],
-    house: House,
-    since: Annotated[str | None, Parameter(description="RFC 3339, inclusive.")] = None,
-    until: Annotated[str | None, Parameter(description="RFC 3339, exclusive.")] = None,
-    severity_min: Annotated[int | None, Parameter(ge=1, le=24)] = None,
+    request: Call,
+    house: Here,
+    since: Annotated[str | None, QueryParameter(description="RFC 3339, inclusive.")] = None,
+    until: Annotated[str | None, QueryParameter(description="RFC 3339, exclusive.")] = None,
+    severity_min: Annotated[int | None, QueryParameter(ge=1, le=24)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
@@ -123,7 +124,7 @@ async def audit_tenant(
     operation_id="audit_entity",
 )
 async def audit_entity(
-    request: Request[Any, Any, Any], house: House, entity_id: str, cursor: Cursor = None, limit: Limit = 100
+    request: Call, house: Here, entity_id: FromPath[str], cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
     """Takes an entity id (`agt_…`, `usr_…`) or an agent's name."""
     principal = await need(request, house, "read")
@@ -137,7 +138,7 @@ async def audit_entity(
 @post(
     "/audit/verify", summary="Verify the chain over any range", operation_id="audit_verify", status_code=200
 )
-async def audit_verify(request: Request[Any, Any, Any], house: House, data: VerifyRequest) -> Response[bytes]:
+async def audit_verify(request: Call, house: Here, data: JSONBody[VerifyRequest]) -> Response[bytes]:
     principal = await need(request, house, "verify")
     if data.tenant_id is not None and data.tenant_id != principal.tenant_id:
         raise Refusal(403, "foreign_tenant", "this key belongs to another tenant")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from litestar import Request
-
 from observatory.api.answers import Refusal
 from observatory.api.auth import Permission, allows
-from observatory.api.house import House
+from observatory.api.house import Call, House
 from observatory.gateway import access
 from observatory.state import Principal
 
 
-async def principal_of(request: Request[Any, Any, Any], house: House) -> Principal:
+async def principal_of(request: Call, house: House) -> Principal:
     headers = dict(request.scope["headers"])
     principal = await house.auth.identify(headers, may_be_cached=False)
     if principal is None:
@@ -24,7 +20,7 @@ async def principal_of(request: Request[Any, Any, Any], house: House) -> Princip
     return principal
 
 
-async def need(request: Request[Any, Any, Any], house: House, permission: Permission) -> Principal:
+async def need(request: Call, house: House, permission: Permission) -> Principal:
     """The principal, if it may; a refusal is audited and says what was missing."""
     principal = await principal_of(request, house)
     if not allows(principal, permission):

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, Response, Router, delete, get, post
+from litestar import Response, Router, delete, get, post
+from litestar.params import FromPath, JSONBody
 
 from observatory.api.answers import Refusal, json
 from observatory.api.auth import PERMISSIONS
 from observatory.api.gate import need, principal_of
-from observatory.api.house import House
+from observatory.api.house import Call, Here, House
 from observatory.gateway import access
 from observatory.protocol import clock
 from observatory.protocol.credentials import digest, new_key, new_token, public_id
@@ -41,18 +42,18 @@ class NewKey(msgspec.Struct, kw_only=True):
 
     role: Role
     label: Name = "key"
-    user_id: str | None = None
+    user_id: Name | None = None
     agent_id: Name | None = None
     scopes: list[str] = []
     expires_at: str | None = None
 
 
 class NewLogin(msgspec.Struct, kw_only=True):
-    user_id: str | None = None
+    user_id: Name | None = None
 
 
 @get("/tenants", summary="Tenants you may see", operation_id="list_tenants")
-async def list_tenants(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+async def list_tenants(request: Call, house: Here) -> Response[bytes]:
     principal = await need(request, house, "admin")
     if principal.tenant_id == HOME_TENANT:
         rows = await house.store.tenant_rows()
@@ -62,7 +63,7 @@ async def list_tenants(request: Request[Any, Any, Any], house: House) -> Respons
 
 
 @post("/tenants", summary="Create a tenant with its first admin", operation_id="create_tenant")
-async def create_tenant(request: Request[Any, Any, Any], house: House, data: NewTenant) -> Response[bytes]:
+async def create_tenant(request: Call, house: Here, data: JSONBody[NewTenant]) -> Response[bytes]:
     """The answer holds the new tenant's admin key, shown this once."""
     principal = await need(request, house, "admin")
     if principal.tenant_id != HOME_TENANT:
@@ -81,14 +82,14 @@ async def create_tenant(request: Request[Any, Any, Any], house: House, data: New
 
 
 @get("/users", summary="Users of the tenant", operation_id="list_users")
-async def list_users(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+async def list_users(request: Call, house: Here) -> Response[bytes]:
     principal = await need(request, house, "admin")
     rows = await house.store.rows(principal.tenant_id, "users")
     return json({"items": [_shown(row) for row in rows], "next_cursor": None})
 
 
 @post("/users", summary="Create a user and a one-time invitation link", operation_id="create_user")
-async def create_user(request: Request[Any, Any, Any], house: House, data: NewUser) -> Response[bytes]:
+async def create_user(request: Call, house: Here, data: JSONBody[NewUser]) -> Response[bytes]:
     principal = await need(request, house, "admin")
     if data.role == "agent":
         raise Refusal(422, "bad_role", "a person is viewer, auditor, approver, operator or admin")
@@ -105,7 +106,7 @@ async def create_user(request: Request[Any, Any, Any], house: House, data: NewUs
     status_code=200,
     operation_id="disable_user",
 )
-async def disable_user(request: Request[Any, Any, Any], house: House, user_id: str) -> Response[bytes]:
+async def disable_user(request: Call, house: Here, user_id: FromPath[str]) -> Response[bytes]:
     principal = await need(request, house, "admin")
     await _existing_user(house, principal, user_id)
     if user_id == principal.user_id:
@@ -115,14 +116,14 @@ async def disable_user(request: Request[Any, Any, Any], house: House, user_id: s
 
 
 @get("/keys", summary="Keys of the tenant, without their secrets", operation_id="list_keys")
-async def list_keys(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+async def list_keys(request: Call, house: Here) -> Response[bytes]:
     principal = await need(request, house, "admin")
     rows = await house.store.rows(principal.tenant_id, "api_keys")
     return json({"items": [_shown_key(row) for row in rows], "next_cursor": None})
 
 
 @post("/keys", summary="Create a key; its secret is shown this once", operation_id="create_key")
-async def create_key(request: Request[Any, Any, Any], house: House, data: NewKey) -> Response[bytes]:
+async def create_key(request: Call, house: Here, data: JSONBody[NewKey]) -> Response[bytes]:
     principal = await need(request, house, "admin")
     if data.agent_id is not None and data.role != "agent":
         raise Refusal(422, "bad_key", "only a key of the role agent can be bound to an agent")
@@ -151,7 +152,7 @@ async def create_key(request: Request[Any, Any, Any], house: House, data: NewKey
 
 
 @delete("/keys/{key_id:str}", summary="Revoke a key at once", status_code=200, operation_id="revoke_key")
-async def revoke_key(request: Request[Any, Any, Any], house: House, key_id: str) -> Response[bytes]:
+async def revoke_key(request: Call, house: Here, key_id: FromPath[str]) -> Response[bytes]:
     principal = await need(request, house, "admin")
     if not await house.store.rows(principal.tenant_id, "api_keys", key_id=key_id):
         raise Refusal(404, "not_found", "no key of this tenant has that id")
@@ -160,7 +161,7 @@ async def revoke_key(request: Request[Any, Any, Any], house: House, key_id: str)
 
 
 @post("/logins", summary="A fresh one-time login link", operation_id="create_login")
-async def create_login(request: Request[Any, Any, Any], house: House, data: NewLogin) -> Response[bytes]:
+async def create_login(request: Call, house: Here, data: JSONBody[NewLogin]) -> Response[bytes]:
     """For yourself with any key of your own; for others as an admin."""
     principal = await principal_of(request, house)
     user_id = data.user_id or principal.user_id
@@ -176,7 +177,7 @@ async def create_login(request: Request[Any, Any, Any], house: House, data: NewL
 
 
 @get("/whoami", summary="Who this key or cookie is", operation_id="whoami")
-async def whoami(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+async def whoami(request: Call, house: Here) -> Response[bytes]:
     principal = await principal_of(request, house)
     return json(
         {

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+from litestar import Request
+from litestar.di import NamedDependency
 
 from observatory.api.auth import Auth
 from observatory.daemons.publisher import Publisher
@@ -50,3 +54,8 @@ class House:
     def principal_of_house(self, tenant_id: str) -> Principal:
         """The gateway acting by itself, as on first start."""
         return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
+
+
+# How a route asks for the house and the request.
+Here = NamedDependency[House]
+Call = Request[Any, Any, Any]

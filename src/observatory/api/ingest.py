@@ -152,7 +152,8 @@ class Ingest:
         judged = self.judge(principal, body)
         if not isinstance(judged, Verdict):
             judged = (await self._house.committer.submit(principal.tenant_id, [judged]))[0]
-        await self._answer(send, judged.code, encode(judged.answer))
+        extra = [(b"retry-after", b"1")] if judged.code == 503 else None
+        await self._answer(send, judged.code, encode(judged.answer), extra)
 
     async def _many(self, principal: Principal, body: bytes, send: Send) -> None:
         lines = body.split(b"\n")
@@ -166,6 +167,7 @@ class Ingest:
         answers: list[Verdict | None] = []
         waiting: list[tuple[list[int], Awaitable[list[Verdict]]]] = []
         for start in range(0, len(lines), TURN):
+            await self._house.committer.calm(principal.tenant_id)
             judged = [self.judge(principal, line) for line in lines[start : start + TURN]]
             positions = [start + i for i, one in enumerate(judged) if not isinstance(one, Verdict)]
             answers += [one if isinstance(one, Verdict) else None for one in judged]

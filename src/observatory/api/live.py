@@ -16,6 +16,7 @@ from observatory.api.auth import allows
 from observatory.api.house import House
 from observatory.api.sockets import Socket
 from observatory.daemons.publisher import PAGE, Feed, Row, item_of
+from observatory.errors import StoreError
 from observatory.state import Principal
 
 TOPICS = ("messages", "events", "gateway:violations")
@@ -47,10 +48,17 @@ class Live:
                         continue
                     if reader is not None:
                         await _ended(reader)
-                    reader = asyncio.create_task(self._serve(socket, principal, feed, wish))
+                    reader = asyncio.create_task(self._serve_or_say(socket, principal, feed, wish))
             finally:
                 if reader is not None:
                     await _ended(reader)
+
+    async def _serve_or_say(self, socket: Socket, principal: Principal, feed: Feed, wish: Subscribe) -> None:
+        """A reader that can be served no more is told so: a silent socket looks like a quiet mesh."""
+        try:
+            await self._serve(socket, principal, feed, wish)
+        except StoreError:
+            await socket.close(1013, "the archive cannot be read now; come back with your cursor")
 
     async def _serve(self, socket: Socket, principal: Principal, feed: Feed, wish: Subscribe) -> None:
         head, _ = await self._house.store.head(principal.tenant_id)
@@ -99,6 +107,7 @@ def _wish(frame: bytes) -> Subscribe | str:
         return 'the only op is "subscribe"'
     if not wish.topics or any(topic not in TOPICS for topic in wish.topics):
         return f"topics are one or more of: {', '.join(TOPICS)}"
+    wish.topics = list(dict.fromkeys(wish.topics))  # named twice is still told once
     return wish
 
 

@@ -6,6 +6,7 @@ the document. `documents()` is what is served under `/schemas/` and written into
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from observatory.protocol.envelope import AnyEnvelope
 REF = "#/components/schemas/{name}"
 
 
+@cache
 def documents(app: Litestar) -> dict[str, dict[str, Any]]:
     """File name → document, for every schema there is."""
     named = {f"{name}.json": document for name, document in schemas.documents().items()}
@@ -89,6 +91,11 @@ def _ingest(message: dict[str, Any], known: dict[Any, Any]) -> dict[str, Any]:
     def answer(text: str, struct: Any) -> dict[str, Any]:
         return {"description": text, "content": {"application/json": {"schema": known[struct]}}}
 
+    def either(text: str) -> dict[str, Any]:
+        """Of the request as a whole, or of the one message in it."""
+        schema = {"oneOf": [known[Refused], known[Rejected]]}
+        return {"description": text, "content": {"application/json": {"schema": schema}}}
+
     return {
         "operationId": "send_messages",
         "summary": "Send one message, or a batch as NDJSON",
@@ -106,12 +113,12 @@ def _ingest(message: dict[str, Any], known: dict[Any, Any]) -> dict[str, Any]:
                 "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
             },
             "202": answer("Durable", Accepted),
-            "400": answer("Not JSON", Rejected),
+            "400": either("Not JSON, or not the gzip it says"),
             "401": answer("No valid key", Refused),
             "402": answer("A hard cap is reached", Refused),
             "403": answer("Not allowed, or denied by policy", Refused),
             "409": answer("The id is taken by other content", Refused),
-            "413": answer("Too large", Refused),
+            "413": either("Too large"),
             "415": answer("Not a content type or encoding that is taken", Refused),
             "422": answer("Breaks the schema; all faults are listed", Rejected),
             "429": answer("The queue is full; see Retry-After", Refused),

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, Response, Router, get, put
+from litestar import Response, Router, get, put
+from litestar.params import FromPath, FromQuery, JSONBody
 
 from observatory.api.answers import Refusal, json
 from observatory.api.gate import need
-from observatory.api.house import House
+from observatory.api.house import Call, Here, House
 from observatory.gateway import access
 from observatory.projections.topology import COLOURS, node_state
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.versions import VersionEntry, VersionStatus, parse_semver
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class VersionRow(msgspec.Struct, kw_only=True):
@@ -36,7 +37,7 @@ class VersionsOfType(msgspec.Struct, kw_only=True):
 
 @get("/versions", summary="The version registry", operation_id="list_versions")
 async def list_versions(
-    request: Request[Any, Any, Any], house: House, agent_type: str | None = None
+    request: Call, house: Here, agent_type: FromQuery[str | None] = None
 ) -> Response[bytes]:
     principal = await need(request, house, "read")
     where = {} if agent_type is None else {"agent_type": agent_type}
@@ -56,9 +57,7 @@ async def list_versions(
 
 
 @put("/versions", summary="Set the versions of one agent type", operation_id="put_versions")
-async def put_versions(
-    request: Request[Any, Any, Any], house: House, data: VersionsOfType
-) -> Response[bytes]:
+async def put_versions(request: Call, house: Here, data: JSONBody[VersionsOfType]) -> Response[bytes]:
     principal = await need(request, house, "operate")
     entries = []
     for row in data.versions:
@@ -79,11 +78,13 @@ async def put_versions(
     if len({entry.version.removeprefix("v") for entry in entries}) < len(entries):
         raise Refusal(422, "bad_registry", "a version is named twice")
     verdict = await house.act(access.put_versions(principal, data.agent_type, entries, house.clock()))
+    if verdict.code >= 400:
+        raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
     return json({"items": verdict.answer, "next_cursor": None}, verdict.code)
 
 
 @get("/agents", summary="Agents known to this tenant", operation_id="list_agents")
-async def list_agents(request: Request[Any, Any, Any], house: House) -> Response[bytes]:
+async def list_agents(request: Call, house: Here) -> Response[bytes]:
     principal = await need(request, house, "read")
     rows = await house.store.rows(principal.tenant_id, "agents")
     items = [_agent(row, house) for row in sorted(rows, key=lambda row: -row["last_seen_ns"])]
@@ -91,7 +92,7 @@ async def list_agents(request: Request[Any, Any, Any], house: House) -> Response
 
 
 @get("/agents/{agent_id:str}", summary="One agent, by name or entity id", operation_id="get_agent")
-async def get_agent(request: Request[Any, Any, Any], house: House, agent_id: str) -> Response[bytes]:
+async def get_agent(request: Call, house: Here, agent_id: FromPath[str]) -> Response[bytes]:
     principal = await need(request, house, "read")
     entity_id = agent_entity_id(principal.tenant_id, agent_id)
     rows = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)

@@ -6,13 +6,14 @@ import json
 import sys
 from pathlib import Path
 
+from observatory.api import openapi
 from observatory.api.app import litestar_app
 
 FOLDER = Path("schemas")
 
 
 def texts() -> dict[str, str]:
-    documents = litestar_app(None).state.schemas
+    documents = openapi.documents(litestar_app(None))
     return {
         name: json.dumps(document, indent=1, sort_keys=True) + "\n" for name, document in documents.items()
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from observatory.api.app import Face
+from observatory.api.face import Face
 from observatory.api.house import House
 from observatory.errors import StartupError
 

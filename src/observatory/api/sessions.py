@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from litestar import Request, Response, Router, get
+from litestar import Response, Router, get
+from litestar.params import FromPath
 
 from observatory.api.answers import Cursor, Limit, Refusal, json, page, read_cursor
 from observatory.api.gate import need
-from observatory.api.house import House
+from observatory.api.house import Call, Here
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import canonical_uuid
 
 
 @get("/sessions", summary="Sessions, most recently active first", operation_id="list_sessions")
 async def list_sessions(
-    request: Request[Any, Any, Any], house: House, cursor: Cursor = None, limit: Limit = 100
+    request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
     principal = await need(request, house, "read")
     before = read_cursor(cursor)
@@ -25,7 +26,7 @@ async def list_sessions(
 
 
 @get("/sessions/{session_id:str}", summary="One session with its members", operation_id="get_session")
-async def get_session(request: Request[Any, Any, Any], house: House, session_id: str) -> Response[bytes]:
+async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> Response[bytes]:
     principal = await need(request, house, "read")
     wanted = canonical_uuid(session_id) or session_id
     rows = await house.store.rows(principal.tenant_id, "sessions", session_id=wanted)

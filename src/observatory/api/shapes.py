@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from observatory.api.verification import VerifyAnswer
 from observatory.protocol.events import AuditEvent
+
+Item = TypeVar("Item")
+
+
+class Page(msgspec.Struct, Generic[Item], kw_only=True):
+    """Every list: `next_cursor` is null when there is nothing more."""
+
+    items: list[Item]
+    next_cursor: str | None
 
 
 class MessageItem(msgspec.Struct, kw_only=True):
@@ -20,16 +29,6 @@ class MessageItem(msgspec.Struct, kw_only=True):
     parents: list[str]
     parent_inferred: bool
     message: dict[str, Any] | None
-
-
-class MessagePage(msgspec.Struct, kw_only=True):
-    items: list[MessageItem]
-    next_cursor: str | None
-
-
-class EventPage(msgspec.Struct, kw_only=True):
-    items: list[AuditEvent]
-    next_cursor: str | None
 
 
 class AgentItem(msgspec.Struct, kw_only=True):
@@ -54,11 +53,6 @@ class AgentItem(msgspec.Struct, kw_only=True):
     last_seen_at: str | None
 
 
-class AgentPage(msgspec.Struct, kw_only=True):
-    items: list[AgentItem]
-    next_cursor: str | None
-
-
 class SessionItem(msgspec.Struct, kw_only=True):
     session_id: str
     trace_id: str
@@ -67,11 +61,6 @@ class SessionItem(msgspec.Struct, kw_only=True):
     last_sequence_number: int
     started_at: str
     last_at: str
-
-
-class SessionPage(msgspec.Struct, kw_only=True):
-    items: list[SessionItem]
-    next_cursor: str | None
 
 
 class SessionMember(msgspec.Struct, kw_only=True):
@@ -98,21 +87,11 @@ class VersionItem(msgspec.Struct, kw_only=True):
     updated_by: str | None = None
 
 
-class VersionPage(msgspec.Struct, kw_only=True):
-    items: list[VersionItem]
-    next_cursor: None
-
-
 class TenantItem(msgspec.Struct, kw_only=True):
     tenant_id: str
     display_name: str
     created_at: str
     disabled_at: str | None
-
-
-class TenantPage(msgspec.Struct, kw_only=True):
-    items: list[TenantItem]
-    next_cursor: None
 
 
 class NewTenantAnswer(msgspec.Struct, kw_only=True):
@@ -133,11 +112,6 @@ class UserItem(msgspec.Struct, kw_only=True):
     invite_url: str | None = None
 
 
-class UserPage(msgspec.Struct, kw_only=True):
-    items: list[UserItem]
-    next_cursor: None
-
-
 class KeyItem(msgspec.Struct, kw_only=True):
     tenant_id: str
     key_id: str
@@ -152,11 +126,6 @@ class KeyItem(msgspec.Struct, kw_only=True):
     expires_at: str | None
     revoked_at: str | None = None
     key: str | None = None
-
-
-class KeyPage(msgspec.Struct, kw_only=True):
-    items: list[KeyItem]
-    next_cursor: None
 
 
 class Disabled(msgspec.Struct, kw_only=True):
@@ -190,24 +159,24 @@ class Health(msgspec.Struct, kw_only=True):
 
 
 ANSWERS: dict[str, Any] = {
-    "list_messages": MessagePage,
+    "list_messages": Page[MessageItem],
     "get_message": MessageItem,
-    "audit_trace": EventPage,
-    "audit_tenant": EventPage,
-    "audit_entity": EventPage,
+    "audit_trace": Page[AuditEvent],
+    "audit_tenant": Page[AuditEvent],
+    "audit_entity": Page[AuditEvent],
     "audit_verify": VerifyAnswer,
-    "list_agents": AgentPage,
+    "list_agents": Page[AgentItem],
     "get_agent": AgentItem,
-    "list_sessions": SessionPage,
+    "list_sessions": Page[SessionItem],
     "get_session": SessionAnswer,
-    "list_versions": VersionPage,
-    "put_versions": VersionPage,
-    "list_tenants": TenantPage,
+    "list_versions": Page[VersionItem],
+    "put_versions": Page[VersionItem],
+    "list_tenants": Page[TenantItem],
     "create_tenant": NewTenantAnswer,
-    "list_users": UserPage,
+    "list_users": Page[UserItem],
     "create_user": UserItem,
     "disable_user": Disabled,
-    "list_keys": KeyPage,
+    "list_keys": Page[KeyItem],
     "create_key": KeyItem,
     "revoke_key": Revoked,
     "create_login": LoginAnswer,

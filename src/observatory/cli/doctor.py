@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3 as stdlib_sqlite3
+import sqlite3
 import stat
 import sys
 import time
@@ -22,10 +22,9 @@ from observatory.cli.door import read_credentials
 from observatory.cli.terminal import CommandFailed, show_json, show_table
 from observatory.errors import StartupError
 from observatory.settings import Settings
-from observatory.store.sqlite import PRAGMAS, connect, driver
+from observatory.store.sqlite import OLDEST, PRAGMAS, connect
 
 LEAST_FREE = 1 << 30
-OLDEST_SQLITE = (3, 37, 0)
 MOST_SKEW_S = 5
 
 
@@ -61,9 +60,8 @@ def _python(_: Settings) -> Iterator[Finding]:
 def _sqlite(settings: Settings) -> Iterator[Finding]:
     if settings.is_postgres:
         return
-    name = "pysqlite3" if driver is not stdlib_sqlite3 else "sqlite3 of this Python"
-    ok = driver.sqlite_version_info >= OLDEST_SQLITE
-    yield Finding("SQLite", ok, f"{driver.sqlite_version} ({name})", "pip install pysqlite3-binary")
+    ok = sqlite3.sqlite_version_info >= OLDEST
+    yield Finding("SQLite", ok, sqlite3.sqlite_version, "use a Python with SQLite 3.35 or newer")
 
 
 def _folder(settings: Settings) -> Iterator[Finding]:
@@ -124,10 +122,10 @@ def _sqlite_file(path: Path) -> Iterator[Finding]:
 
     newest = ScriptDirectory(str(SCRIPTS)).get_current_head()
     try:
-        connection = driver.connect(f"file:{path}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
         connection.close()
-    except driver.Error as error:
+    except sqlite3.Error as error:
         yield Finding("database", False, f"{path}: {error}", "restore it from a backup or an export")
         return
     told = f"schema {revision}" + ("" if revision == newest else f", this program has {newest}")

@@ -30,7 +30,7 @@ _record = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Refold:
-    """Keeps every agent, session and member of the tenant until the end; a million sessions are ~500 MB."""
+    """Keeps all agents, sessions and members until the end: 0.8 KB a session with one member (measured)."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -97,7 +97,7 @@ class Refold:
             )
         number, observed_ns = entry.sequence_number, to_ns(event["observed_timestamp"])
         session = self._session(archived.session_id, event["trace_id"], number, observed_ns)
-        name = step_name(archived.session_id, archived.step_id)
+        name = step_name(archived.session_id, archived.step_id, archived.message_id)
         self._heard(message, session, name, number, observed_ns, event["resource"].get("av.trust_level"))
         return MessageRow(
             number,

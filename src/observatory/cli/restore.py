@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -21,12 +21,11 @@ from observatory.bootstrap import open_store, owned
 from observatory.cli.exported import check_export, entries
 from observatory.cli.refold import Refold
 from observatory.cli.terminal import Advance, CommandFailed, progress, say
-from observatory.gateway.record import SYSTEM_SESSION, system_trace
-from observatory.ledger.chain import GENESIS_HASH
+from observatory.gateway import access
 from observatory.ledger.export import Entry, Manifest
 from observatory.ports import Store, Transaction
 from observatory.settings import Settings
-from observatory.state import Memory, Rulebook, Wants, Write
+from observatory.state import Wants
 
 
 def import_(
@@ -88,7 +87,7 @@ def _unit(
     """One transaction for everything: SQLite's WAL and PostgreSQL alike make it whole or nothing."""
 
     def unit(transaction: Transaction) -> None:
-        memory = transaction.load(manifest.tenant_id, Wants(), Rulebook())
+        memory = transaction.load(manifest.tenant_id, Wants(), None)
         if memory.head.sequence_number:
             raise CommandFailed(
                 f"the tenant {manifest.tenant_id} already has {memory.head.sequence_number:,} events here; "
@@ -99,7 +98,8 @@ def _unit(
         for page in pages:
             changes = refold.changes(page)
             if first:
-                changes.writes[:0] = _tenant_rows(memory, page[0])
+                created_ns, name = Refold.beginning(page[0])
+                changes.writes[:0] = access.tenant_rows(memory, name, created_ns)
                 first = False
             transaction.save(memory, changes)
             refold.saved()
@@ -108,32 +108,3 @@ def _unit(
             raise CommandFailed("the export changed while it was read; nothing was imported")
 
     return unit
-
-
-def _tenant_rows(memory: Memory, entry: Entry) -> list[Write]:
-    """What `create_tenant` would have written, of the time its first event tells."""
-    tenant_id = memory.tenant.tenant_id
-    created_ns, name = Refold.beginning(entry)
-    tenant: dict[str, Any] = {"tenant_id": tenant_id, "display_name": name, "created_ns": created_ns}
-    head = {
-        "tenant_id": tenant_id,
-        "tenant_no": memory.tenant.tenant_no,
-        "sequence_number": 0,
-        "event_hash": GENESIS_HASH,
-        "sessions": 0,
-        "agents": 0,
-        "access_version": 0,
-        "rulebook_version": 0,
-    }
-    system = {
-        "tenant_id": tenant_id,
-        "session_no": 0,
-        "session_id": SYSTEM_SESSION,
-        "trace_id": system_trace(tenant_id),
-        "first_seq": 1,
-        "last_seq": 1,
-        "started_ns": created_ns,
-        "last_ns": created_ns,
-        "messages": 0,
-    }
-    return [Write("tenants", tenant), Write("chain_heads", head), Write("sessions", system)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +21,9 @@ def serve(
     bus: Annotated[str | None, Parameter(help="Bus URL; in-process by default.")] = None,
 ) -> None:
     """Run the gateway. Without options: SQLite in ~/.observatory on http://127.0.0.1:4800."""
-    from observatory.bootstrap import run
+    from observatory.bootstrap import start
 
-    asyncio.run(run(settings_module.load({"data": data, "port": port, "host": host, "db": db, "bus": bus})))
+    start(settings_module.load({"data": data, "port": port, "host": host, "db": db, "bus": bus}))
 
 
 def migrate(

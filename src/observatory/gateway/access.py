@@ -25,36 +25,41 @@ def create_tenant(who: Principal, tenant_id: str, display_name: str, now_ns: int
     def decide(memory: Memory, now_ns: int) -> Verdict:
         if memory.head.sequence_number:
             return Verdict(409, Refused(reason="conflict", detail="a tenant of this id exists already"))
-        tenant = {"tenant_id": tenant_id, "display_name": display_name, "created_ns": now_ns}
-        head = {
-            "tenant_id": tenant_id,
-            "tenant_no": memory.tenant.tenant_no,
-            "sequence_number": 0,
-            "event_hash": GENESIS_HASH,
-            "sessions": 0,
-            "agents": 0,
-            "access_version": 0,
-            "rulebook_version": 0,
-        }
-        # Events of no session are listed under session 0, so that every event has one.
-        system = {
-            "tenant_id": tenant_id,
-            "session_no": 0,
-            "session_id": SYSTEM_SESSION,
-            "trace_id": system_trace(tenant_id),
-            "first_seq": 1,
-            "last_seq": 1,
-            "started_ns": now_ns,
-            "last_ns": now_ns,
-            "messages": 0,
-        }
-        writes = [Write("tenants", tenant), Write("chain_heads", head), Write("sessions", system)]
+        writes = tenant_rows(memory, display_name, now_ns)
         event = notice(
             tenant_id, "tenant_created", f"tenant {display_name} created", now_ns, who, {"tenant": tenant_id}
         )
-        return Verdict(201, tenant, [event], writes)
+        return Verdict(201, writes[0].values, [event], writes)
 
     return Act(who, now_ns, decide)
+
+
+def tenant_rows(memory: Memory, display_name: str, created_ns: int) -> list[Write]:
+    """The rows a tenant begins with: itself, its chain's head, and the session of what belongs to none."""
+    tenant_id = memory.tenant.tenant_id
+    head = {
+        "tenant_id": tenant_id,
+        "tenant_no": memory.tenant.tenant_no,
+        "sequence_number": 0,
+        "event_hash": GENESIS_HASH,
+        "sessions": 0,
+        "agents": 0,
+        "access_version": 0,
+        "rulebook_version": 0,
+    }
+    system = {
+        "tenant_id": tenant_id,
+        "session_no": 0,
+        "session_id": SYSTEM_SESSION,
+        "trace_id": system_trace(tenant_id),
+        "first_seq": 1,
+        "last_seq": 1,
+        "started_ns": created_ns,
+        "last_ns": created_ns,
+        "messages": 0,
+    }
+    tenant = {"tenant_id": tenant_id, "display_name": display_name, "created_ns": created_ns}
+    return [Write("tenants", tenant), Write("chain_heads", head), Write("sessions", system)]
 
 
 def create_user(who: Principal, user: dict[str, Any], now_ns: int) -> Act:

@@ -32,7 +32,7 @@ def want(message: Message, tenant_id: str, wants: Wants) -> None:
     if message.sender_type == "agent":
         wants.agents.add(agent_entity_id(tenant_id, message.sender_id))
     if message.step_id is not None:
-        wants.steps.add(step_name(session_id, message.step_id))
+        wants.steps.add(step_name(session_id, message.step_id, message.message_id))
         return
     trace = uuid_of_trace(message.trace_id)
     wants.steps.add(trace)
@@ -46,7 +46,7 @@ def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     session_id = message.session_id or uuid_of_trace(message.trace_id)
     if message.step_id is not None:
         step_id = message.step_id
-        name = step_name(session_id, step_id)
+        name = step_name(session_id, step_id, message.message_id)
         known = memory.steps.get(name)
         if known is not None:
             return _as_before(known) if known.digest == message.digest else _conflict(passage, now_ns)

@@ -10,15 +10,16 @@ This module keeps no state: the head comes in and the new head goes out.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any, Final
 
 import msgspec
 
-from observatory.ledger.canonical import av_json, check_subset, encode_checked, jcs
+from observatory.ledger.canonical import av_json, check_subset, encode_checked, jcs, sha256_text
 from observatory.ledger.merkle import leaf_data, leaf_hash
 
-GENESIS_HASH: Final = "sha256:" + sha256(b"agentvault_genesis_v1").hexdigest()
+GENESIS_HASH: Final = sha256_text(b"agentvault_genesis_v1")
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -42,33 +43,60 @@ class Linked(msgspec.Struct, frozen=True):
     leaf_hash: bytes
 
 
+class _Hashed(msgspec.Struct, frozen=True, gc=False):
+    """What the seed's hash covers, in the order its form sorts it."""
+
+    body: msgspec.Raw
+    previous_hash: str
+    recipient: object
+    sender: object
+    sequence_number: int
+    span_id: object
+    timestamp: object
+    trace_id: object
+
+
 def compute_event_hash(event: Mapping[str, Any], previous_hash: str) -> str:
     """The seed's hash. Severity, parent, resource and the rest are covered by `record_hash`, not here."""
-    return _event_hash(
-        event, av_json(event["body"]).decode("ascii"), previous_hash, event["hash_chain"]["sequence_number"]
-    )
+    return sha256_text(_seed_bytes(event, previous_hash, event["hash_chain"]["sequence_number"]))
 
 
-def _event_hash(event: Mapping[str, Any], body: str, previous_hash: str, sequence_number: object) -> str:
+def _seed_bytes(event: Mapping[str, Any], previous_hash: str, sequence_number: object) -> bytes:
     participants = event["attributes"].get
-    canonical = (
-        f'{{"body":{body},"previous_hash":{_text(previous_hash)}'
-        f',"recipient":{_text(participants("av.recipient.entity_id"))}'
-        f',"sender":{_text(participants("av.sender.entity_id"))}'
-        f',"sequence_number":{_text(sequence_number)},"span_id":{_text(event["span_id"])}'
-        f',"timestamp":{_text(event["timestamp"])},"trace_id":{_text(event["trace_id"])}}}'
+    return av_json(
+        {
+            "body": event["body"],
+            "previous_hash": previous_hash,
+            "recipient": participants("av.recipient.entity_id"),
+            "sender": participants("av.sender.entity_id"),
+            "sequence_number": sequence_number,
+            "span_id": event["span_id"],
+            "timestamp": event["timestamp"],
+            "trace_id": event["trace_id"],
+        }
     )
-    return "sha256:" + sha256(canonical.encode("ascii")).hexdigest()
 
 
-def _text(value: object) -> str:
-    if type(value) is str:
-        return _quoted(value)
-    if value is None:
-        return "null"
-    if type(value) is int:
-        return str(value)
-    return av_json(value).decode("ascii")
+def _checked_seed_bytes(event: Mapping[str, Any], body: bytes, head: Head) -> bytes:
+    """`_seed_bytes` of an event that passed `check_subset` and whose body is already encoded."""
+    participants = event["attributes"].get
+    number = head.sequence_number + 1
+    hashed = _encode(
+        _Hashed(
+            msgspec.Raw(body),
+            head.event_hash,
+            participants("av.recipient.entity_id"),
+            participants("av.sender.entity_id"),
+            number,
+            event["span_id"],
+            event["timestamp"],
+            event["trace_id"],
+        )
+    )
+    # In printable ASCII both canonical forms are the same bytes; the seed's escapes DEL and all above.
+    if hashed.isascii() and b"\x7f" not in hashed:
+        return hashed
+    return _seed_bytes(event, head.event_hash, number)
 
 
 def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
@@ -92,10 +120,7 @@ def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
 
     sequence_number = head.sequence_number + 1
     body = encode_checked(event["body"])
-    # In printable ASCII both canonical forms are the same bytes; the seed's escapes DEL and all above.
-    shared = body.isascii() and b"\x7f" not in body
-    seed_body = body.decode("ascii") if shared else av_json(event["body"]).decode("ascii")
-    event_hash = _event_hash(event, seed_body, head.event_hash, sequence_number)
+    event_hash = sha256_text(_checked_seed_bytes(event, body, head))
     whole["resource"] = resource
     whole["body"] = msgspec.Raw(body)
     whole["hash_chain"] = {

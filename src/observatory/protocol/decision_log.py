@@ -17,6 +17,7 @@ from observatory.protocol.rules import (
     OptionalRef,
     Score,
     SemVer,
+    SessionId,
     Timestamp,
     TraceUuid,
 )
@@ -34,7 +35,7 @@ class Meta(Struct, frozen=True, kw_only=True, gc=False):
     parent_step_id: OptionalRef | UnsetType | None = UNSET
     cluster_id: Name | None = None
     step_id: Name | None = None
-    session_id: Name | None = None
+    session_id: SessionId | None = None
     parent_step_ids: Annotated[list[OptionalRef], Rule(max_length=1000)] | None = None
 
 

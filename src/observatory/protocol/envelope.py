@@ -82,11 +82,10 @@ class Envelope(Checked, frozen=True, kw_only=True, tag_field="message_type"):
         metadata = get("metadata") or {}
         for name in ("session_id", "conversation_id"):
             text = metadata.get(name)
-            if text is not None and not (isinstance(text, str) and NAME.search(text)):
-                yield (
-                    f"metadata.{name}",
-                    "must be 1 to 256 characters without control characters",
-                )
+            slash = name == "session_id" and isinstance(text, str) and "/" in text
+            if text is not None and (slash or not (isinstance(text, str) and NAME.search(text))):
+                rule = "a slash or control characters" if name == "session_id" else "control characters"
+                yield (f"metadata.{name}", f"must be 1 to 256 characters without {rule}")
 
 
 class DecisionRequestEnvelope(Envelope, frozen=True, kw_only=True, tag="decision_request"):

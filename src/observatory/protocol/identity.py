@@ -100,9 +100,15 @@ def mint(prefix: str, now_ns: int, counter: int | None = None) -> str:
     else:
         raise ValueError("a counter has 40 bits")
     # RFC 9562 section 5.7: 48 bits of Unix ms, version 7, 12 bits, variant 10, 62 bits.
-    high = ((now_ns // 1_000_000) & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | getrandbits(12)
-    d = f"{high << 64 | 1 << 63 | low:032x}"
-    return f"{prefix}{d[:8]}-{d[8:12]}-{d[12:16]}-{d[16:20]}-{d[20:]}"
+    d = f"{1 << 63 | low:016x}"
+    return f"{prefix}{_stamp(now_ns // 1_000_000)}-7{getrandbits(12):03x}-{d[:4]}-{d[4:]}"
+
+
+@lru_cache(maxsize=16)
+def _stamp(ms: int) -> str:
+    """The first 48 bits of an id: a batch shares its time, so this is worked out once a batch."""
+    digits = f"{ms & 0xFFFF_FFFF_FFFF:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
 
 
 def counter_of(id_text: str) -> int | None:

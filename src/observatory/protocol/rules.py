@@ -47,6 +47,16 @@ _NAME: Final = Meta(
 )
 
 Name = Annotated[str, _NAME]
+SessionId = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=256,
+        pattern=rf"^[^/\x00-\x1f\x7f-\x9f]*{END}",
+        description="Any text without a slash, which divides session and step in a step's name",
+        extra={"expects": "1 to 256 characters without a slash or control characters"},
+    ),
+]
 OptionalRef = Annotated[
     str,
     Meta(

@@ -1,23 +1,27 @@
 """How steps are named (ruling 2d), in one place for gateway, store and SDK.
 
-A step's name is its id when that is a UUID, or an envelope's message id; any other text is unique only
-within its session, so its name is `<session_id>/<step_id>`. Parents refer to names; a bare text means a
-step of the same session.
+A step's name is its id when that is a UUID, or when it is an envelope's own message id; any other text is
+unique only within its session, so its name is `<session_id>/<step_id>`. A session id holds no slash, so
+the first one divides. Parents refer to names; a bare text means a step of the same session, but for
+`msg_…`, which means an envelope.
 """
 
 from __future__ import annotations
 
-from observatory.protocol.identity import canonical_uuid
+from observatory.protocol.identity import MESSAGE, canonical_uuid
 
 
-def step_name(session_id: str, step_id: str) -> str:
-    if step_id.startswith("msg_") or canonical_uuid(step_id) == step_id:
+def step_name(session_id: str, step_id: str, message_id: str | None = None) -> str:
+    """`message_id` is the sender's own or the archived one; only an envelope's equals its step id."""
+    if step_id == message_id or canonical_uuid(step_id) == step_id:
         return step_id
     return f"{session_id}/{step_id}"
 
 
 def parent_name(session_id: str, parent: str) -> str:
-    return parent if "/" in parent else step_name(session_id, parent)
+    if "/" in parent or parent.startswith(MESSAGE):
+        return parent
+    return step_name(session_id, parent)
 
 
 def step_of_name(name: str) -> str:

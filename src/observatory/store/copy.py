@@ -9,6 +9,7 @@ rebuilt from the recorded bytes; surrogate tenant numbers never leave the file (
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from observatory.store.keys import SEQ_BITS, SEQ_MASK, entity_key
 from observatory.store.migrate import migrate_postgres, migrate_sqlite
 from observatory.store.postgres import DRIVER_ERRORS, dsn
 from observatory.store.postgres_append import INSERT_EVENTS, INSERT_MESSAGES, NAME_TENANT
-from observatory.store.sqlite import connect, driver
+from observatory.store.sqlite import connect
 
 Progress = Callable[[int, int], None]
 Rows = list[tuple[Any, ...]]
@@ -62,7 +63,7 @@ def copy_database(source_url: str, target_url: str, progress: Progress) -> Repor
         return asyncio.run(_copy(path, target_url, progress))
     except DRIVER_ERRORS as error:
         raise StoreError(f"the copy ended at PostgreSQL: {type(error).__name__}: {error}") from error
-    except driver.Error as error:
+    except sqlite3.Error as error:
         raise StoreError(f"the copy ended at SQLite: {error}") from error
 
 

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
-from observatory.state import Agent, Session, Write
+from sqlalchemy import Table
+
+from observatory.state import Agent, Member, Session, Write
 from observatory.store import tables
 
-AGENT_COLUMNS = [column.name for column in tables.agents.c if column.name != "tenant_id"]
-SESSION_COLUMNS = [column.name for column in tables.sessions.c if column.name != "tenant_id"]
+
+def _columns(table: Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.c if column.name != "tenant_id")
+
+
+AGENT_COLUMNS, SESSION_COLUMNS, MEMBER_COLUMNS = map(
+    _columns, (tables.agents, tables.sessions, tables.members)
+)
+# What later messages change; the rest of a row is settled when it is made.
+AGENT_CHANGES, SESSION_CHANGES = AGENT_COLUMNS[2:], ("last_seq", "last_ns", "messages")
+MEMBER_CHANGES = MEMBER_COLUMNS[2:]
+_of_agent, _of_session, _of_member = (
+    attrgetter(*AGENT_COLUMNS),
+    attrgetter(*SESSION_COLUMNS),
+    attrgetter(*MEMBER_COLUMNS),
+)
 
 # Keys and signed-in browsers that may still act; a tenant and an id list are added.
 GOOD_KEYS = (
@@ -25,7 +42,7 @@ def agent_of(row: Sequence[Any]) -> Agent:
 
 
 def agent_row(tenant_id: str, agent: Agent) -> tuple[Any, ...]:
-    return (tenant_id, *(getattr(agent, column) for column in AGENT_COLUMNS))
+    return (tenant_id, *_of_agent(agent))
 
 
 def session_of(row: Sequence[Any]) -> Session:
@@ -33,7 +50,15 @@ def session_of(row: Sequence[Any]) -> Session:
 
 
 def session_row(tenant_id: str, session: Session) -> tuple[Any, ...]:
-    return (tenant_id, *(getattr(session, column) for column in SESSION_COLUMNS))
+    return (tenant_id, *_of_session(session))
+
+
+def member_of(row: Sequence[Any]) -> Member:
+    return Member(**dict(zip(MEMBER_COLUMNS, row, strict=True)))
+
+
+def member_row(tenant_id: str, member: Member) -> tuple[Any, ...]:
+    return (tenant_id, *_of_member(member))
 
 
 def write_sql(write: Write, mark: Callable[[int], str]) -> tuple[str, list[Any]]:

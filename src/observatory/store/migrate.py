@@ -8,41 +8,43 @@ is kept; on PostgreSQL DDL is transactional by itself and an advisory lock keeps
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from io import StringIO
 from pathlib import Path
 from shutil import copymode
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from observatory.errors import StartupError
-from observatory.store.sqlite import connect, driver
+from observatory.store.sqlite import connect
 
 SCRIPTS = Path(__file__).parent / "migrations"
+# Every revision, oldest first; a test compares with the scripts.
+REVISIONS = ("0001", "0002")
 LOCK = 0x0B5E70  # any constant: one advisory lock for "migrating this database"
 
 
-def _config(**given: Any) -> Config:
+def _upgrade(target: str, sql: bool = False, **given: Any) -> None:
+    """Alembic is imported only when there is something to do: it is a third of the time a start takes."""
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     config.attributes.update(given)
-    return config
+    command.upgrade(config, target, sql=sql)
 
 
 def _needed(present: str | None, names: set[str], house: dict[str, str], target: str) -> bool:
     """Whether an upgrade is needed; raises when the database must not be touched."""
-    script = ScriptDirectory.from_config(_config())
     if present is None and names - {"alembic_version"}:
         raise StartupError(
             "this database holds tables of another program; give Observatory a database of its own"
         )
-    known = [revision.revision for revision in script.walk_revisions()]
-    if present is not None and present not in known:
+    if present is not None and present not in REVISIONS:
         raise StartupError(
             f"this database was written by a newer Observatory (schema {present}); "
             "upgrade the program, or start it on another database"
@@ -56,9 +58,8 @@ def _needed(present: str | None, names: set[str], house: dict[str, str], target:
         raise StartupError(
             "a copy into this database was begun and never finished; drop it and copy again into an empty one"
         )
-    wanted = script.get_current_head() if target == "head" else target
-    # Newest first: what stands before the wanted revision is already past it.
-    return present is None or known.index(present) > known.index(str(wanted))
+    wanted = REVISIONS[-1] if target == "head" else target
+    return present is None or REVISIONS.index(present) < REVISIONS.index(wanted)
 
 
 def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path | None]:
@@ -66,7 +67,7 @@ def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path |
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = connect(path)
     try:
-        engine = create_engine("sqlite://", module=driver, creator=lambda: raw, poolclass=StaticPool)
+        engine = create_engine("sqlite://", module=sqlite3, creator=lambda: raw, poolclass=StaticPool)
         with engine.connect() as connection:
             # After the engine's first look, which ends with a rollback of its own. Two programs may start at
             # once: the second waits here and finds the work done.
@@ -75,11 +76,11 @@ def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path |
             if not _needed(present, names, house, target):
                 return present, None
             copy = None if present is None else _safety_copy(path, present)
-            command.upgrade(_config(connection=connection), target)
+            _upgrade(target, connection=connection)
             if raw.in_transaction:
                 raw.execute("COMMIT")
             return present, copy
-    except (driver.Error, SQLAlchemyError) as error:
+    except (sqlite3.Error, SQLAlchemyError) as error:
         raise StartupError(
             f"the database {path} could not be migrated, nothing was changed: {error}"
         ) from error
@@ -103,7 +104,7 @@ def _look(raw: Any) -> tuple[str | None, set[str], dict[str, str]]:
 
 def _safety_copy(path: Path, present: str) -> Path:
     copy = path.with_name(f"{path.name}.before-{present}")
-    source, safety = connect(path, read_only=True), driver.connect(str(copy))
+    source, safety = connect(path, read_only=True), sqlite3.connect(str(copy))
     try:
         source.backup(safety)
     finally:
@@ -145,7 +146,7 @@ async def _upgrade_postgres(connection: Any, target: str) -> str | None:
     house = await connection.fetch("SELECT name, value FROM house") if "house" in names else []
     if _needed(present, names, {row[0]: row[1] for row in house}, target):
         script = StringIO()
-        command.upgrade(_config(script=script), f"{present or 'base'}:{target}", sql=True)
+        _upgrade(f"{present or 'base'}:{target}", sql=True, script=script)
         await connection.execute(script.getvalue())
     return present
 

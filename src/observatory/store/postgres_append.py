@@ -15,14 +15,19 @@ import msgspec
 from observatory.errors import StatementFailed
 from observatory.ledger.chain import Head
 from observatory.protocol.steps import step_name
-from observatory.state import HOME_TENANT, Changes, Member, Memory, Rulebook, Step, Tenant, Wants
+from observatory.state import HOME_TENANT, Changes, Memory, Rulebook, Step, Tenant, Wants
 from observatory.store.keys import dedupe_key, entity_key
 from observatory.store.memory import (
+    AGENT_CHANGES,
     AGENT_COLUMNS,
     GOOD_KEYS,
+    MEMBER_CHANGES,
+    SESSION_CHANGES,
     SESSION_COLUMNS,
     agent_of,
     agent_row,
+    member_of,
+    member_row,
     session_of,
     session_row,
     write_sql,
@@ -71,21 +76,21 @@ SAVE_AGENTS = _bulk(
     "model:text provider:text hub_address:text trust_level:text first_seen_ns:bigint last_seen_ns:bigint "
     "violation_ns:bigint messages:bigint",
     conflict="entity_id",
-    update=tuple(AGENT_COLUMNS[2:]),
+    update=AGENT_CHANGES,
 )
 SAVE_SESSIONS = _bulk(
     "sessions",
     "session_no:bigint session_id:text trace_id:text first_seq:bigint last_seq:bigint started_ns:bigint "
     "last_ns:bigint messages:bigint",
     conflict="session_id",
-    update=("last_seq", "last_ns", "messages"),
+    update=SESSION_CHANGES,
 )
 SAVE_MEMBERS = _bulk(
     "members",
     "session_no:bigint agent_no:bigint last_step:text last_seq:bigint messages:bigint tokens:bigint "
     "cost:float8",
     conflict="session_no, agent_no",
-    update=("last_step", "last_seq", "messages", "tokens", "cost"),
+    update=MEMBER_CHANGES,
 )
 SAVE_HEAD = """
 WITH head AS (
@@ -107,7 +112,6 @@ SELECT {", ".join(AGENT_COLUMNS)} FROM agents WHERE tenant_id = $1 AND entity_id
 KNOWN_MEMBERS = """
 SELECT session_no, agent_no, last_step, last_seq, messages, tokens, cost FROM members
 WHERE tenant_id = $1 AND session_no = ANY($2::bigint[])"""
-MEMBER_COLUMNS = ["session_no", "agent_no", "last_step", "last_seq", "messages", "tokens", "cost"]
 
 
 class PostgresTransaction:
@@ -120,7 +124,7 @@ class PostgresTransaction:
         found: list[asyncpg.Record] = self._wait(self._connection.fetch(sql, *values))
         return found
 
-    def load(self, tenant_id: str, wants: Wants, known: Rulebook) -> Memory:
+    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
         self._ask(NAME_TENANT, tenant_id, "")
         heads = self._ask(LOCK_HEAD, tenant_id) or self._heads_under_lock(tenant_id)
         if not heads:
@@ -135,11 +139,13 @@ class PostgresTransaction:
             access_version=row[5],
             rulebook_version=row[6],
         )
-        memory = Memory(tenant=tenant, head=Head(row[1], row[2]), rulebook=known)
+        rulebook = known.rulebook if known is not None else Rulebook()
+        memory = Memory(tenant=tenant, head=Head(row[1], row[2]), rulebook=rulebook)
+        memory.recall(known)
         # Read after the lock was given, not with it: a row beside the locked one may be older than the wait.
         disabled = self._ask("SELECT disabled_ns FROM tenants WHERE tenant_id = $1", tenant_id)
         tenant.disabled = bool(disabled) and disabled[0][0] is not None
-        if known.version != row[6]:
+        if rulebook.version != row[6]:
             entries = self._ask(
                 "SELECT agent_type, version, status, fields FROM versions WHERE tenant_id = $1", tenant_id
             )
@@ -147,13 +153,13 @@ class PostgresTransaction:
         self._load_gone_keys(memory, wants.keys)
         self._load_steps(memory, wants.steps)
         sessions = wants.sessions | {step.session_id for step in memory.steps.values()}
-        if sessions:
-            found = self._ask(KNOWN_SESSIONS, tenant_id, list(sessions))
-            memory.sessions = {row["session_id"]: session_of(row) for row in found}
-        if wants.agents:
-            found = self._ask(KNOWN_AGENTS, tenant_id, list(wants.agents))
-            memory.agents = {row["entity_id"]: agent_of(row) for row in found}
-        self._load_members(memory)
+        if missing := sessions - memory.sessions.keys():
+            found = [session_of(row) for row in self._ask(KNOWN_SESSIONS, tenant_id, list(missing))]
+            memory.sessions.update({session.session_id: session for session in found})
+            self._load_members(memory, [session.session_no for session in found])
+        if strangers := wants.agents - memory.agents.keys():
+            agents = [agent_of(row) for row in self._ask(KNOWN_AGENTS, tenant_id, list(strangers))]
+            memory.agents.update({agent.entity_id: agent for agent in agents})
         return memory
 
     def _heads_under_lock(self, tenant_id: str) -> list[asyncpg.Record]:
@@ -181,18 +187,16 @@ class PostgresTransaction:
         tenant_id = memory.tenant.tenant_id
         for row in self._ask(KNOWN_STEPS, tenant_id, [dedupe_key(tenant_id, name) for name in names]):
             number, digest, session_id, step_id, message_id, state, warnings = row
-            name = step_name(session_id, step_id)
+            name = step_name(session_id, step_id, message_id)
             if name in names:
                 notes = tuple(msgspec.json.decode(warnings)) if warnings else ()
                 memory.steps[name] = Step(name, number, digest, session_id, step_id, message_id, state, notes)
 
-    def _load_members(self, memory: Memory) -> None:
-        agents = {agent.agent_no for agent in memory.agents.values()}
-        if memory.sessions and agents:
-            sessions = [session.session_no for session in memory.sessions.values()]
+    def _load_members(self, memory: Memory, sessions: list[int]) -> None:
+        """All of them: a recalled session must be known whole."""
+        if sessions:
             for row in self._ask(KNOWN_MEMBERS, memory.tenant.tenant_id, sessions):
-                if row[1] in agents:
-                    memory.members[row[0], row[1]] = Member(**dict(zip(MEMBER_COLUMNS, row, strict=True)))
+                memory.members[row[0], row[1]] = member_of(row)
 
     def save(self, memory: Memory, changes: Changes) -> None:
         tenant, audit, messages = memory.tenant, changes.audit, changes.messages
@@ -245,11 +249,7 @@ class PostgresTransaction:
         tenant, name = memory.tenant, memory.tenant.tenant_id
         agents = [agent_row(name, agent)[1:] for agent in memory.agents.values() if agent.dirty]
         sessions = [session_row(name, session)[1:] for session in memory.sessions.values() if session.dirty]
-        members = [
-            tuple(getattr(member, column) for column in MEMBER_COLUMNS)
-            for member in memory.members.values()
-            if member.dirty
-        ]
+        members = [member_row(name, member)[1:] for member in memory.members.values() if member.dirty]
         self._many(SAVE_AGENTS, tenant, agents)
         self._many(SAVE_SESSIONS, tenant, sessions)
         self._many(SAVE_MEMBERS, tenant, members)

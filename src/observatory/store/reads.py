@@ -73,7 +73,7 @@ class Reads:
             shape.messages.c.dedupe == dedupe_key(tenant_id, name), *shape.in_tenant(tenant_id, None, None)
         )
         for found in map(_message, await self.fetch(tenant_id, query)):
-            if name in (found.message_id, step_name(found.session_id, found.step_id)):
+            if name in (found.message_id, step_name(found.session_id, found.step_id, found.message_id)):
                 return found
         number = counter_of(id_text)
         if number is None:

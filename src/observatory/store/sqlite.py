@@ -9,9 +9,9 @@ their own, read-only, in short transactions, so the WAL can be checkpointed.
 from __future__ import annotations
 
 import asyncio
-import sqlite3 as stdlib_sqlite3
+import sqlite3
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -25,19 +25,27 @@ from sqlalchemy.pool import QueuePool
 from observatory.errors import NotDurable, StartupError, StatementFailed
 from observatory.ledger.chain import Head
 from observatory.protocol.steps import step_name
-from observatory.state import Changes, Member, Memory, Rulebook, Step, Tenant, Wants, Write
+from observatory.state import Changes, Memory, Rulebook, Step, Tenant, Wants, Write
 from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
-from observatory.store.memory import GOOD_KEYS, agent_of, agent_row, session_of, session_row, write_sql
+from observatory.store.memory import (
+    AGENT_CHANGES,
+    AGENT_COLUMNS,
+    GOOD_KEYS,
+    MEMBER_CHANGES,
+    MEMBER_COLUMNS,
+    SESSION_CHANGES,
+    SESSION_COLUMNS,
+    agent_of,
+    agent_row,
+    member_of,
+    member_row,
+    session_of,
+    session_row,
+    write_sql,
+)
 from observatory.store.reads import Reads
 from observatory.store.rulebook import rulebook_of
 from observatory.store.shapes import SqliteShape
-
-try:
-    import pysqlite3  # many Pythons' own sqlite3 is years old
-
-    driver: Any = pysqlite3
-except ImportError:  # pragma: no cover - platforms without the wheel
-    driver = stdlib_sqlite3
 
 T = TypeVar("T")
 PRAGMAS = {
@@ -51,15 +59,22 @@ PRAGMAS = {
 }
 # PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL: the medium, not the row.
 MEDIUM_ERRORS = {3, 5, 6, 7, 8, 10, 11, 13, 14, 15}
+OLDEST = (3, 35, 0)  # upserts and the JSON functions the seed's view is made of
 CHUNK = 100
+# Once this much was committed, the log is copied into the file beside the lane (see `_checkpoint`).
+CHECKPOINT_BYTES = 16 << 20
 Rows = list[tuple[Any, ...]]
 
 
 def connect(path: Path, read_only: bool = False) -> Any:
     """A connection whose pragmas were set *and read back*: durability is never assumed."""
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise StartupError(
+            f"SQLite {sqlite3.sqlite_version} of this Python is too old; 3.35 or PostgreSQL is needed"
+        )
     mode = "?mode=ro" if read_only else ""
     try:
-        connection = driver.connect(
+        connection = sqlite3.connect(
             f"file:{path}{mode}", uri=True, isolation_level=None, timeout=10, check_same_thread=False
         )
         if read_only:
@@ -67,7 +82,7 @@ def connect(path: Path, read_only: bool = False) -> Any:
             return connection
         for name, value in PRAGMAS.items():
             connection.execute(f"PRAGMA {name}={value}")
-    except driver.Error as error:
+    except sqlite3.Error as error:
         raise StartupError(f"the database {path} cannot be opened: {error}") from error
     for name, value in PRAGMAS.items():
         found = connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -90,16 +105,22 @@ def _translated(error: Exception) -> Exception:
     return StatementFailed(f"the database refused a row: {type(error).__name__}")
 
 
-def _insert_rows(cursor: Any, table: str, width: int, rows: Rows) -> None:
+def _insert_rows(cursor: Any, table: str, width: int, rows: Rows, conflict: str = "") -> None:
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
-        cursor.execute(_insert_sql(table, width, len(part)), list(chain.from_iterable(part)))
+        cursor.execute(_insert_sql(table, width, len(part), conflict), list(chain.from_iterable(part)))
 
 
 @cache
-def _insert_sql(table: str, width: int, rows: int) -> str:
+def _insert_sql(table: str, width: int, rows: int, conflict: str) -> str:
     one = "(" + ",".join("?" * width) + ")"
-    return f"INSERT INTO {table} VALUES " + ",".join([one] * rows)
+    return f"INSERT INTO {table} VALUES {','.join([one] * rows)} {conflict}"
+
+
+@cache
+def _upsert(key: str, columns: tuple[str, ...]) -> str:
+    sets = ", ".join(f"{column} = excluded.{column}" for column in columns)
+    return f"ON CONFLICT ({key}) DO UPDATE SET {sets}"
 
 
 def _in(values: Iterable[Any]) -> tuple[str, list[Any]]:
@@ -110,8 +131,9 @@ def _in(values: Iterable[Any]) -> tuple[str, list[Any]]:
 class SqliteTransaction:
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
+        self.written = 0
 
-    def load(self, tenant_id: str, wants: Wants, known: Rulebook) -> Memory:
+    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
         ask = self._cursor.execute
         row = ask(
             "SELECT h.tenant_no, h.sequence_number, h.event_hash, h.sessions, h.agents, h.access_version, "
@@ -132,17 +154,18 @@ class SqliteTransaction:
             rulebook_version=row[6],
             disabled=row[7] is not None,
         )
-        if known.version != row[6]:
+        rulebook = known.rulebook if known is not None else Rulebook()
+        if rulebook.version != row[6]:
             entries = ask(
                 "SELECT agent_type, version, status, fields FROM versions WHERE tenant_id = ?", (tenant_id,)
             )
-            known = rulebook_of(row[6], entries.fetchall())
-        memory = Memory(tenant=tenant, head=Head(row[1], row[2]), rulebook=known)
+            rulebook = rulebook_of(row[6], entries.fetchall())
+        memory = Memory(tenant=tenant, head=Head(row[1], row[2]), rulebook=rulebook)
+        memory.recall(known)
         self._load_gone_keys(memory, wants.keys)
         self._load_steps(memory, wants.steps)
         self._load_sessions(memory, wants.sessions | {step.session_id for step in memory.steps.values()})
         self._load_agents(memory, wants.agents)
-        self._load_members(memory)
         return memory
 
     def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
@@ -168,7 +191,7 @@ class SqliteTransaction:
             [tenant_id, *keys],
         )
         for key, digest, session_id, step_id, message_id, state, warnings in found.fetchall():
-            name = step_name(session_id, step_id)
+            name = step_name(session_id, step_id, message_id)
             if name in names and key >> 40 == memory.tenant.tenant_no:
                 notes = tuple(msgspec.json.decode(warnings)) if warnings else ()
                 memory.steps[name] = Step(
@@ -176,45 +199,39 @@ class SqliteTransaction:
                 )
 
     def _load_sessions(self, memory: Memory, ids: set[str]) -> None:
-        if ids:
-            marks, values = _in(ids)
+        missing = ids - memory.sessions.keys()
+        if missing:
+            marks, values = _in(missing)
+            columns = ", ".join(SESSION_COLUMNS)
             found = self._cursor.execute(
-                "SELECT session_no, session_id, trace_id, first_seq, last_seq, started_ns, last_ns, messages "
-                f"FROM sessions WHERE tenant_id = ? AND session_id IN {marks}",
+                f"SELECT {columns} FROM sessions WHERE tenant_id = ? AND session_id IN {marks}",
                 [memory.tenant.tenant_id, *values],
             )
-            memory.sessions = {row[1]: session_of(row) for row in found.fetchall()}
+            sessions = [session_of(row) for row in found.fetchall()]
+            memory.sessions.update({session.session_id: session for session in sessions})
+            self._load_members(memory, [session.session_no for session in sessions])
 
     def _load_agents(self, memory: Memory, ids: set[str]) -> None:
-        if ids:
-            marks, values = _in(ids)
+        missing = ids - memory.agents.keys()
+        if missing:
+            marks, values = _in(missing)
+            columns = ", ".join(AGENT_COLUMNS)
             found = self._cursor.execute(
-                "SELECT agent_no, entity_id, agent_id, agent_type, capability_version, cluster_id, model, "
-                "provider, hub_address, trust_level, first_seen_ns, last_seen_ns, violation_ns, messages "
-                f"FROM agents WHERE tenant_id = ? AND entity_id IN {marks}",
+                f"SELECT {columns} FROM agents WHERE tenant_id = ? AND entity_id IN {marks}",
                 [memory.tenant.tenant_id, *values],
             )
-            memory.agents = {row[1]: agent_of(row) for row in found.fetchall()}
+            memory.agents.update({row[1]: agent_of(row) for row in found.fetchall()})
 
-    def _load_members(self, memory: Memory) -> None:
-        sessions = [session.session_no for session in memory.sessions.values()]
+    def _load_members(self, memory: Memory, sessions: list[int]) -> None:
+        """All of them: a recalled session must be known whole."""
         if sessions:
             marks, values = _in(sessions)
+            columns = ", ".join(MEMBER_COLUMNS)
             found = self._cursor.execute(
-                "SELECT session_no, agent_no, last_step, last_seq, messages, tokens, cost FROM members "
-                f"WHERE tenant_id = ? AND session_no IN {marks}",
+                f"SELECT {columns} FROM members WHERE tenant_id = ? AND session_no IN {marks}",
                 [memory.tenant.tenant_id, *values],
             )
-            for row in found.fetchall():
-                memory.members[row[0], row[1]] = Member(
-                    session_no=row[0],
-                    agent_no=row[1],
-                    last_step=row[2],
-                    last_seq=row[3],
-                    messages=row[4],
-                    tokens=row[5],
-                    cost=row[6],
-                )
+            memory.members.update({(row[0], row[1]): member_of(row) for row in found.fetchall()})
 
     def save(self, memory: Memory, changes: Changes) -> None:
         tenant = memory.tenant
@@ -253,6 +270,9 @@ class SqliteTransaction:
             for row in changes.messages
         ]
         payloads: Rows = [(base | row.sequence_number, row.raw, None, None) for row in changes.messages]
+        self.written = sum(len(row.record) for row in changes.audit) + sum(
+            len(row.raw) for row in changes.messages
+        )
         _insert_rows(self._cursor, "audit_log", 9, audit)
         _insert_rows(self._cursor, "messages", 11, messages)
         _insert_rows(self._cursor, "payloads", 4, payloads)
@@ -274,41 +294,14 @@ class SqliteTransaction:
             raise StatementFailed("there is no such tenant")
 
     def _save_fleet(self, memory: Memory) -> None:
-        tenant_id = memory.tenant.tenant_id
-        many = self._cursor.executemany
-        agents = [agent for agent in memory.agents.values() if agent.dirty]
-        sessions = [session for session in memory.sessions.values() if session.dirty]
-        members = [member for member in memory.members.values() if member.dirty]
-        if agents:
-            many(
-                f"INSERT OR REPLACE INTO agents VALUES ({','.join('?' * 15)})",
-                [agent_row(tenant_id, a) for a in agents],
-            )
-        old = [(s.last_seq, s.last_ns, s.messages, tenant_id, s.session_id) for s in sessions if not s.fresh]
-        if old:
-            many(
-                "UPDATE sessions SET last_seq=?, last_ns=?, messages=? WHERE tenant_id=? AND session_id=?",
-                old,
-            )
-        new = [session_row(tenant_id, s) for s in sessions if s.fresh]
-        _insert_rows(self._cursor, "sessions", 9, new)
-        if members:
-            many(
-                "INSERT OR REPLACE INTO members VALUES (?,?,?,?,?,?,?,?)",
-                [
-                    (
-                        tenant_id,
-                        m.session_no,
-                        m.agent_no,
-                        m.last_step,
-                        m.last_seq,
-                        m.messages,
-                        m.tokens,
-                        m.cost,
-                    )
-                    for m in members
-                ],
-            )
+        """Upserts in multi-row statements: `executemany` would give up the interpreter at every row."""
+        tenant_id, put = memory.tenant.tenant_id, self._cursor
+        agents = [agent_row(tenant_id, agent) for agent in memory.agents.values() if agent.dirty]
+        sessions = [session_row(tenant_id, one) for one in memory.sessions.values() if one.dirty]
+        members = [member_row(tenant_id, member) for member in memory.members.values() if member.dirty]
+        _insert_rows(put, "agents", 15, agents, _upsert("tenant_id, entity_id", AGENT_CHANGES))
+        _insert_rows(put, "sessions", 9, sessions, _upsert("tenant_id, session_id", SESSION_CHANGES))
+        _insert_rows(put, "members", 8, members, _upsert("tenant_id, session_no, agent_no", MEMBER_CHANGES))
 
     def _write(self, write: Write) -> None:
         sql, values = write_sql(write, lambda number: "?")
@@ -325,10 +318,13 @@ class SqliteStore(Reads):
         super().__init__(SqliteShape())
         self._path = path
         self._connection: Any = None
+        self._unsettled = 0
+        self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
+        self._checkpointing: Future[None] | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="sqlite-read")
         self._engine = create_engine(
             "sqlite://",
-            module=driver,
+            module=sqlite3,
             creator=lambda: connect(path, read_only=True),
             poolclass=QueuePool,
             pool_size=4,
@@ -344,24 +340,47 @@ class SqliteStore(Reads):
                 self._connection = connect(self._path)
             cursor = self._connection.cursor()
             cursor.execute("BEGIN IMMEDIATE")
-        except (driver.Error, StartupError) as error:
+        except (sqlite3.Error, StartupError) as error:
             self.close_lane(lane)
             raise NotDurable(f"the database cannot be written now: {error}") from error
         try:
-            value = unit(SqliteTransaction(cursor))
+            transaction = SqliteTransaction(cursor)
+            value = unit(transaction)
             cursor.execute("COMMIT")
         except BaseException as error:
             self._undo(cursor)
-            if isinstance(error, driver.Error | OverflowError | UnicodeEncodeError):
+            if isinstance(error, sqlite3.Error | OverflowError | UnicodeEncodeError):
                 translated = _translated(error)
                 if isinstance(translated, NotDurable):
                     self.close_lane(lane)
                 raise translated from error
             raise
+        self._account(transaction.written)
         return value
 
+    def _account(self, size: int) -> None:
+        """Ask for a checkpoint now and then; never wait for one, never queue a second."""
+        self._unsettled += size
+        busy = self._checkpointing is not None and not self._checkpointing.done()
+        if self._unsettled >= CHECKPOINT_BYTES and not busy:
+            self._unsettled = 0
+            self._checkpointing = self._checkpointer.submit(self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        """Copy committed pages from the log into the file on the other core, without blocking anyone.
+
+        The lane's own automatic checkpoint stays as the bound of the log's growth; after this one it has
+        next to nothing left to do. Failure (a full disk) changes nothing: the log keeps what it has.
+        """
+        with suppress(sqlite3.Error, StartupError):
+            connection = connect(self._path)
+            try:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                connection.close()
+
     def _undo(self, cursor: Any) -> None:
-        with suppress(driver.Error):  # already rolled back by SQLite itself, as after a full disk
+        with suppress(sqlite3.Error):  # already rolled back by SQLite itself, as after a full disk
             cursor.execute("ROLLBACK")
 
     def close_lane(self, lane: int) -> None:
@@ -376,7 +395,7 @@ class SqliteStore(Reads):
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, run)
-        except driver.Error as error:
+        except sqlite3.Error as error:
             raise NotDurable(f"the database cannot be read now: {error}") from error
 
     async def start(self) -> None:
@@ -388,5 +407,6 @@ class SqliteStore(Reads):
         await self.head("tnt_none")
 
     async def stop(self) -> None:
+        self._checkpointer.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         self._engine.dispose()

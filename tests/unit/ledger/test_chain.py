@@ -39,25 +39,21 @@ def chain(count: int) -> list[dict[str, Any]]:
     return events
 
 
-@pytest.mark.req(456)
 def test_the_chain_begins_at_the_seeds_genesis() -> None:
     assert GENESIS_HASH == "sha256:e3753ce47921e354762c3b3c3c0fe1ba4debafea8bbde227acbc56ae0278e0ee"
     assert Head.genesis() == Head(0, GENESIS_HASH)
 
 
-@pytest.mark.req(450)
 def test_each_event_carries_the_hash_of_the_one_before() -> None:
     events = chain(5)
     for before, after in pairwise(events):
         assert after["hash_chain"]["previous_hash"] == before["hash_chain"]["event_hash"]
 
 
-@pytest.mark.req(460)
 def test_numbers_are_given_densely_from_one() -> None:
     assert [item["hash_chain"]["sequence_number"] for item in chain(5)] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.req(459)
 def test_each_tenant_has_a_chain_of_its_own_and_no_event_of_another_enters_it() -> None:
     with pytest.raises(ValueError, match="tenant"):
         link(Head.genesis(), event(), "tnt_2")
@@ -113,7 +109,6 @@ def test_linking_leaves_the_callers_event_alone() -> None:
     assert given == event()
 
 
-@pytest.mark.req(452)
 @pytest.mark.parametrize("name", ["observed_timestamp", "severity_text", "parent_span_id", "resource"])
 def test_the_event_hash_excludes_delivery_metadata_but_the_record_hash_does_not(name: str) -> None:
     changed = event() | {name: {"av.tenant.id": TENANT} if name == "resource" else "0000000000000009"}
@@ -122,7 +117,6 @@ def test_the_event_hash_excludes_delivery_metadata_but_the_record_hash_does_not(
     assert before.record_hash != after.record_hash and before.leaf_hash != after.leaf_hash
 
 
-@pytest.mark.req(451)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -140,21 +134,18 @@ def test_the_event_hash_covers_time_trace_body_and_participants(changes: dict[st
     assert before.event_hash != after.event_hash
 
 
-@pytest.mark.req(451)
 def test_the_event_hash_covers_its_predecessor_and_its_number() -> None:
     first = link(Head.genesis(), event(), TENANT).event_hash
     assert first != link(Head(0, "sha256:" + "0" * 64), event(), TENANT).event_hash
     assert first != link(Head(1, GENESIS_HASH), event(), TENANT).event_hash
 
 
-@pytest.mark.req(455)
 def test_an_absent_participant_is_hashed_as_null() -> None:
     absent = event(attributes={}) | {"hash_chain": {"sequence_number": 1}}
     null = event(attributes={"av.sender.entity_id": None}) | {"hash_chain": {"sequence_number": 1}}
     assert compute_event_hash(absent, GENESIS_HASH) == compute_event_hash(null, GENESIS_HASH)
 
 
-@pytest.mark.req(457)
 def test_a_sound_chain_verifies_from_genesis_and_from_any_row() -> None:
     events = chain(6)
     assert verify_chain(events) == (True, None)
@@ -164,7 +155,6 @@ def test_a_sound_chain_verifies_from_genesis_and_from_any_row() -> None:
     assert verify_chain(events[3:]) == (False, 0)
 
 
-@pytest.mark.req(458)
 def test_verification_names_the_index_of_a_broken_link_and_of_a_broken_hash() -> None:
     events = chain(6)
     events[4]["hash_chain"]["previous_hash"] = GENESIS_HASH
@@ -173,7 +163,6 @@ def test_verification_names_the_index_of_a_broken_link_and_of_a_broken_hash() ->
     assert verify_chain(events) == (False, 2)
 
 
-@pytest.mark.req(460)
 def test_a_jump_in_numbers_with_right_links_is_a_break() -> None:
     first = link(Head.genesis(), event(1), TENANT)
     jumped = link(Head(8, first.event_hash), event(2), TENANT)

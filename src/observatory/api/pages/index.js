@@ -10,7 +10,7 @@ function show(item) {
   const agent = (log.identity || {}).agent_id || ((log.sender || {}).entity_id) || "";
   const intent = (log.cognition || {}).intent || item.message_type;
   const outcome = [action.tool_call, action.status].filter(Boolean).join(" · ");
-  for (const text of [item.sequence_number, item.state, item.session_id.slice(0, 8), agent, intent, outcome]) {
+  for (const text of [item.sequence_number, item.state, "…" + item.session_id.slice(-8), agent, intent, outcome]) {
     row.insertCell().textContent = text;
   }
   while (rows.rows.length > 50) rows.deleteRow(-1);

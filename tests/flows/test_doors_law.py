@@ -1,0 +1,69 @@
+"""What every door keeps to, found by reading the doors as an enemy would."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import httpx2
+import pytest
+
+from tests.flows.server import Server
+from tests.samples import decision_log
+
+
+def named(session_id: str, step_id: str, intent: str) -> dict[str, object]:
+    log = decision_log()
+    log["meta"] |= {"session_id": session_id, "step_id": step_id, "trace_id": str(uuid.uuid4())}
+    log["cognition"]["intent"] = intent
+    return log
+
+
+def test_a_step_id_that_looks_like_a_message_id_is_still_of_its_session_s10(server: Server) -> None:
+    step = f"msg_{uuid.uuid4()}"
+    answers = [server.send(named(str(uuid.uuid4()), step, intent)) for intent in ("one", "two")]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    assert len({answer.json()["message_id"] for answer in answers}) == 2
+
+
+def test_a_session_id_with_a_slash_is_a_fault_because_names_would_be_ambiguous_s10(server: Server) -> None:
+    answer = server.send(named("a/b", "c", "one"))
+    assert answer.status_code == 422
+    assert [fault["path"] for fault in answer.json()["faults"]] == ["meta.session_id"]
+
+
+@pytest.mark.parametrize("spelling", ["{}/{}", "{}%2F{}"])
+def test_a_step_is_found_by_its_name_s10(server: Server, spelling: str) -> None:
+    session = f"night-shift-{uuid.uuid4().hex}"
+    sent = server.send(named(session, "read/page-1", "one")).json()
+    found = server.http("operator").get("/v1/messages/" + spelling.format(session, "read/page-1"))
+    assert found.status_code == 200, found.text
+    assert found.json()["message_id"] == sent["message_id"]
+
+
+def test_two_authorization_headers_are_refused_s50(server: Server) -> None:
+    keys = server.credentials
+    headers = [(b"Authorization", f"Bearer {keys[name]}".encode()) for name in ("agent_key", "admin_key")]
+    answer = httpx2.get(f"{server.url}/v1/messages", headers=headers, trust_env=False)
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "code"),
+    [
+        ('{"role": "agent", "role": "admin"}', "application/json", 400),
+        ('{"role": "agent", "label": "\\u0000"}', "application/json", 400),
+        ('{"role": "agent"}', "text/plain", 415),
+        ("role=agent", "application/x-www-form-urlencoded", 415),
+        ("{", "application/json", 400),
+        ('{"role": "emperor"}', "application/json", 422),
+    ],
+)
+def test_a_command_that_parsers_could_read_differently_is_refused_s3(
+    server: Server, body: str, kind: str, code: int
+) -> None:
+    before = len(server.http("admin").get("/v1/keys").json()["items"])
+    answer = server.http("admin").post("/v1/keys", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == code, answer.text
+    assert {"status", "reason", "detail"} <= json.loads(answer.text).keys()
+    assert len(server.http("admin").get("/v1/keys").json()["items"]) == before

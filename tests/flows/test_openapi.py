@@ -1,0 +1,189 @@
+"""The published contracts: every served route is described, every answer fits, every file is fresh."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from litestar.routes import HTTPRoute
+
+from observatory.api.app import litestar_app
+from tests.flows.server import Server
+from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log
+
+Json = dict[str, Any]
+FOLDER = Path(__file__).parents[2] / "schemas"
+# Pages for people, and the way in: not part of the programming interface.
+PAGES = {"/", "/docs", "/pages/{name}", "/schemas/{name}", "/login", "/logout"}
+
+
+@pytest.fixture(scope="module")
+def document(server: Server) -> Json:
+    found: Json = server.http("nobody").get("/schemas/openapi.json").json()
+    return found
+
+
+def test_every_served_route_is_in_the_document(document: Json) -> None:
+    """S50: Litestar's own routes and the raw ones beside it; nothing is described that is not there."""
+    routes = [route for route in litestar_app(None).routes if isinstance(route, HTTPRoute)]
+    served = {
+        (re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path), method.lower())
+        for route in routes
+        for method in route.methods - {"OPTIONS", "HEAD"}
+        if not route.path.startswith("/internal-openapi")
+    }
+    served.add(("/v1/messages", "post"))
+    described = {(path, method) for path, methods in document["paths"].items() for method in methods}
+    assert {path for path, _ in served - described} == PAGES
+    assert described <= served
+    for socket in ("/v1/live", "/v1/ingest"):
+        assert socket in document["info"]["description"]
+
+
+def test_every_operation_has_an_id_a_summary_and_its_refusals(document: Json) -> None:
+    """S2: each refusal has one shape."""
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    names = [one["operationId"] for one in operations]
+    assert len(names) == len(set(names))
+    for one in operations:
+        assert one["summary"], one["operationId"]
+        needs_key = one.get("security") != []
+        assert ("401" in one["responses"]) == needs_key, one["operationId"]
+        assert needs_key or one["operationId"] in ("healthz", "readyz")
+
+
+@pytest.mark.req(4, 46, 50)
+def test_the_served_schemas_are_the_files_of_the_repository(server: Server) -> None:
+    """S1: stale is red; `make schemas` writes them anew."""
+    files = {path.name: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+    assert {"openapi.json", "decision_log.json", "envelope.json", "audit_event.json"} <= set(files)
+    for name, content in files.items():
+        assert server.http("nobody").get(f"/schemas/{name}").json() == content, name
+    listed = server.http("nobody").get("/schemas/none.json")
+    assert listed.status_code == 404
+    assert set(re.findall(r"\w+\.json", listed.text)) == set(files)
+
+
+@pytest.mark.req(44, 50, 231)
+def test_the_published_schema_and_the_gateway_agree(server: Server) -> None:
+    """S1: what an agent can check before it sends is what the gateway checks."""
+    http = server.http("nobody")
+    log_schema = http.get("/schemas/decision_log.json").json()
+    for sent in (decision_log(), full_decision_log(), decision_log(cognition=None)):
+        jsonschema.validate(sent, log_schema, jsonschema.Draft202012Validator)
+        assert server.send(sent).status_code == 202
+    for spoilt in (
+        {},
+        decision_log(action={"status": "done"}),
+        decision_log(cognition={"confidence_score": 2}),
+        decision_log(meta={"trace_id": "x"}),
+        decision_log(meta={"timestamp": "2026-02-16T14:32:00"}),
+        decision_log(identity={"capability_version": "new"}),
+    ):
+        assert not jsonschema.Draft202012Validator(log_schema).is_valid(spoilt)
+        assert server.send(spoilt).status_code == 422
+    envelope_schema = http.get("/schemas/envelope.json").json()
+    for kind in MESSAGE_TYPES:
+        jsonschema.validate(envelope(kind), envelope_schema, jsonschema.Draft202012Validator)
+        assert not jsonschema.Draft202012Validator(envelope_schema).is_valid(envelope(kind, priority="x"))
+
+
+def fits(document: Json, operation: str, answer: Any) -> None:
+    """The body is what the document says of this operation and code."""
+    described = next(
+        one
+        for methods in document["paths"].values()
+        for one in methods.values()
+        if one["operationId"] == operation
+    )
+    response = described["responses"].get(str(answer.status_code))
+    assert response is not None, f"{operation} answers {answer.status_code}, which is not described"
+    schema = response["content"]["application/json"]["schema"]
+    jsonschema.validate(
+        answer.json(), {"components": document["components"], **schema}, jsonschema.Draft202012Validator
+    )
+
+
+def test_answers_fit_the_document(server: Server, document: Json) -> None:
+    """S43, S45: one of each operation, good and refused."""
+    http, name = server.http("admin"), f"fit-{uuid.uuid4()}"
+    first = server.send(decision_log(identity={"agent_id": name})).json()
+    user = http.post("/v1/users", json={"name": name, "role": "viewer"})
+    key = http.post("/v1/keys", json={"role": "viewer", "user_id": user.json()["user_id"]})
+    versions = {"agent_type": name, "versions": [{"version": "1.0.0", "status": "current"}]}
+    stranger = {"authorization": "Bearer obs_nobody"}
+    answers: list[tuple[str, Any]] = [
+        ("send_messages", server.send(decision_log())),
+        ("send_messages", server.send(b"{}")),
+        ("send_messages", server.send(b"nonsense")),
+        ("send_messages", http.post("/v1/messages", content=b"x", headers={"content-type": "text/plain"})),
+        ("send_messages", http.post("/v1/messages", json={}, headers=stranger)),
+        ("send_messages", server.send(b'"' + b"x" * (1 << 20) + b'"')),
+        ("list_messages", http.get("/v1/messages")),
+        ("list_messages", http.get("/v1/messages?limit=0")),
+        ("list_messages", http.get("/v1/messages", headers=stranger)),
+        ("get_message", http.get(f"/v1/messages/{first['message_id']}")),
+        ("get_message", http.get("/v1/messages/none")),
+        ("audit_trace", http.get(f"/v1/audit/trace/{first['session_id']}")),
+        ("audit_tenant", http.get("/v1/audit/tenant")),
+        ("audit_entity", http.get(f"/v1/audit/entity/{name}")),
+        ("audit_verify", http.post("/v1/audit/verify", json={})),
+        ("audit_verify", http.post("/v1/audit/verify", json={"from_sequence": 5, "to_sequence": 1})),
+        ("list_agents", http.get("/v1/agents")),
+        ("get_agent", http.get(f"/v1/agents/{name}")),
+        ("list_sessions", http.get("/v1/sessions")),
+        ("get_session", http.get(f"/v1/sessions/{first['session_id']}")),
+        ("get_session", http.get("/v1/sessions/none")),
+        ("put_versions", http.put("/v1/versions", json=versions)),
+        ("put_versions", http.put("/v1/versions", json={"agent_type": name})),
+        ("list_versions", http.get("/v1/versions")),
+        ("list_tenants", http.get("/v1/tenants")),
+        ("create_tenant", http.post("/v1/tenants", json={"display_name": name})),
+        ("create_tenant", http.post("/v1/tenants", json={"display_name": "x", "tenant_id": "tnt_default"})),
+        ("list_users", http.get("/v1/users")),
+        ("create_user", user),
+        ("create_user", http.post("/v1/users", json={"name": name, "role": "viewer"})),
+        ("list_keys", http.get("/v1/keys")),
+        ("create_key", key),
+        ("create_key", server.http("viewer").post("/v1/keys", json={"role": "agent"})),
+        ("revoke_key", http.delete(f"/v1/keys/{key.json()['key_id']}")),
+        ("revoke_key", http.delete("/v1/keys/none")),
+        ("disable_user", http.post(f"/v1/users/{user.json()['user_id']}/disable")),
+        ("create_login", http.post("/v1/logins", json={})),
+        ("whoami", http.get("/v1/whoami")),
+        ("healthz", http.get("/healthz")),
+        ("readyz", http.get("/readyz")),
+    ]
+    for operation, answer in answers:
+        fits(document, operation, answer)
+    described = {one["operationId"] for methods in document["paths"].values() for one in methods.values()}
+    assert described == {operation for operation, _ in answers} | {"metrics"}
+
+
+def test_metrics_are_told_in_prometheus_text(server: Server) -> None:
+    """S50: to whoever may read; without a name of a tenant or an agent."""
+    server.send(decision_log(identity={"agent_id": "unmeasured"}))
+    text = server.http("viewer").get("/metrics").text
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert float(found["observatory_committed_total"]) > 0
+    assert float(found['observatory_answers_total{code="202"}']) > 0
+    assert "unmeasured" not in text and "tnt_" not in text
+
+
+def test_the_doors_beside_ingest_survive_nonsense(server: Server) -> None:
+    """S2: a command with a body that is none is refused with a sentence, and never an error of ours."""
+    http = server.http("admin")
+    for body in (b"", b"nonsense", b"[]", b"null", b"7", b"\xff", b"[" * 100_000, b'{"role": "\\ud800"}'):
+        for method, path in (("POST", "/v1/keys"), ("POST", "/v1/audit/verify"), ("PUT", "/v1/versions")):
+            answer = http.request(method, path, content=body, headers={"content-type": "application/json"})
+            assert answer.status_code in (400, 422), (path, body[:20], answer.text)
+            assert answer.json()["status"] == "refused"
+    for path in ("/v1/sessions/a%00b", "/v1/messages?state=%00", "/v1/agents/%00", "/login?token=%00"):
+        assert http.get(path).status_code == 400
+    too_much = http.post("/v1/keys", content=b'"' + b"x" * (2 << 20) + b'"')
+    assert too_much.status_code == 413

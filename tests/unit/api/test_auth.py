@@ -1,0 +1,204 @@
+"""Keys, cookies, Hosts and Origins at the door, over a directory in memory."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from observatory.api import auth as module
+from observatory.api.auth import PERMISSIONS, Auth, allows, cookie_of
+from observatory.protocol.credentials import digest, new_key, public_id
+from observatory.settings import Settings
+from observatory.state import Principal
+
+ADMIN = Principal(tenant_id="tnt_1", role="admin", key_id="key_1", user_id="usr_1")
+
+
+class Directory:
+    """One key, one link, one cookie; counts how often it is asked."""
+
+    def __init__(self, key: str) -> None:
+        self.keys = {public_id(key): (ADMIN, digest(key))}
+        self.asked = 0
+        row = {
+            "tenant_id": "tnt_1",
+            "role": "viewer",
+            "login_id": "log_1",
+            "user_id": "usr_1",
+            "access_version": 0,
+            "expires_ns": 1,
+        }
+        self.logins = {digest("link"): row | {"kind": "link"}, digest("cookie"): row | {"kind": "cookie"}}
+
+    async def principal_by_key(self, public_id: str) -> tuple[Principal, bytes] | None:
+        self.asked += 1
+        return self.keys.get(public_id)
+
+    async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None:
+        return self.logins.get(token_hash)
+
+
+@pytest.fixture
+def key() -> str:
+    return new_key()
+
+
+@pytest.fixture
+def directory(key: str) -> Directory:
+    return Directory(key)
+
+
+def auth_over(directory: Directory, **settings: Any) -> Auth:
+    return Auth(directory, Settings(**settings))
+
+
+def identified(auth: Auth, **headers: str) -> Principal | None:
+    return asyncio.run(auth.identify({name.encode(): text.encode() for name, text in headers.items()}))
+
+
+def test_a_key_is_known_by_its_whole_secret(directory: Directory, key: str) -> None:
+    """S51: the public part alone opens nothing, even with a right checksum."""
+    auth = auth_over(directory)
+    assert identified(auth, authorization=f"Bearer {key}") == ADMIN
+    assert identified(auth, authorization=f"bearer  {key}") == ADMIN
+    forged = new_key()
+    directory.keys[public_id(forged)] = (ADMIN, digest(key))
+    assert identified(auth, authorization=f"Bearer {forged}") is None
+    for wrong in (key[:-1], key + "a", key.swapcase(), "", "obs_", "ö" * 54):
+        assert identified(auth, authorization=f"Bearer {wrong}") is None
+
+
+def test_a_mistyped_key_never_reaches_the_database(directory: Directory, key: str) -> None:
+    """S51: its checksum tells."""
+    auth = auth_over(directory)
+    for place in range(4, len(key)):
+        typo = key[:place] + ("x" if key[place] != "x" else "y") + key[place + 1 :]
+        assert identified(auth, authorization=f"Bearer {typo}") is None
+    assert directory.asked == 0
+
+
+def test_a_known_key_is_asked_for_once_until_access_changes(
+    directory: Directory, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S52: after any change of access, or two seconds, the directory is asked again."""
+    auth, now = auth_over(directory), [100.0]
+    monkeypatch.setattr("observatory.api.auth.time.monotonic", lambda: now[0])
+    for _ in range(3):
+        identified(auth, authorization=f"Bearer {key}")
+    assert directory.asked == 1
+    auth.forget()
+    identified(auth, authorization=f"Bearer {key}")
+    assert directory.asked == 2
+    now[0] += module.CACHE_S + 0.1
+    directory.keys.clear()
+    assert identified(auth, authorization=f"Bearer {key}") is None
+
+
+def test_a_key_is_not_remembered_past_its_own_end(
+    directory: Directory, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S52: also when it was used a moment before."""
+    auth, now = auth_over(directory), [100.0]
+    monkeypatch.setattr("observatory.api.auth.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("observatory.api.auth.time.time_ns", lambda: 0)
+    ending = Principal(tenant_id="tnt_1", role="viewer", key_id="key_2", expires_ns=500_000_000)
+    directory.keys[public_id(key)] = (ending, digest(key))
+    assert identified(auth, authorization=f"Bearer {key}") == ending
+    directory.keys.clear()
+    now[0] += 0.4
+    assert identified(auth, authorization=f"Bearer {key}") == ending
+    now[0] += 0.2
+    assert identified(auth, authorization=f"Bearer {key}") is None
+
+
+def test_the_cache_is_bounded(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHE_SIZE", 3)
+    auth = auth_over(directory)
+    for _ in range(10):
+        made = new_key()
+        directory.keys[public_id(made)] = (ADMIN, digest(made))
+        assert identified(auth, authorization=f"Bearer {made}") == ADMIN
+    assert len(auth._cache) == 3
+
+
+def test_a_link_is_no_cookie_and_a_cookie_no_link_s56(directory: Directory) -> None:
+    """S56: and a header that names a key, right or wrong, makes the cookie count for nothing."""
+    auth = auth_over(directory)
+    found = identified(auth, cookie="a=b; observatory=cookie")
+    assert found is not None and (found.role, found.key_id) == ("viewer", "log_1")
+    assert identified(auth, cookie="observatory=link") is None
+    assert identified(auth, cookie="observatory=cookie", authorization="Bearer obs_x") is None
+    assert asyncio.run(auth.by_link("cookie")) is None
+    assert asyncio.run(auth.by_link("link")) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("observatory=x", "x"),
+        ("__Host-observatory=secure; observatory=plain", "secure"),
+        ("other=1", None),
+        ("", None),
+        ("observatory", None),
+        ("\x00=;;;", None),
+    ],
+)
+def test_a_cookie_is_found_among_others(text: str, token: str | None) -> None:
+    assert cookie_of({b"cookie": text.encode()}) == token
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"),
+    [
+        ("localhost", True),
+        ("LocalHost:99", True),
+        ("192.168.1.7:4800", True),
+        ("[fe80::1]:4800", True),
+        ("mine.example", True),
+        ("mine.example:443", True),
+        ("", False),
+        ("evil.example", False),
+        ("mine.example.evil.example", False),
+        ("localhost@evil.example", False),
+        ("[", False),
+    ],
+)
+def test_a_name_must_be_ours_and_an_address_cannot_be_rebound_s55(
+    directory: Directory, host: str, ours: bool
+) -> None:
+    """S55."""
+    auth = auth_over(directory, allowed_hosts=("Mine.Example",))
+    assert auth.host_is_ours({b"host": host.encode()}) is ours
+
+
+@pytest.mark.parametrize(
+    ("headers", "ours"),
+    [
+        ({}, True),
+        ({"origin": "http://localhost:4800"}, True),
+        ({"origin": "HTTP://LOCALHOST:4800"}, True),
+        ({"origin": "https://ui.example"}, True),
+        ({"origin": "https://ui.example", "sec-fetch-site": "cross-site"}, True),
+        ({"origin": "http://localhost:4801"}, False),
+        ({"origin": "null"}, False),
+        ({"sec-fetch-site": "same-origin"}, True),
+        ({"sec-fetch-site": "none"}, True),
+        ({"sec-fetch-site": "same-site"}, False),
+        ({"sec-fetch-site": "cross-site"}, False),
+    ],
+)
+def test_an_origin_is_ours_or_allowed_s55(directory: Directory, headers: dict[str, str], ours: bool) -> None:
+    """S55."""
+    auth = auth_over(directory, allowed_origins=("https://UI.example/",))
+    sent = {b"host": b"localhost:4800"} | {name.encode(): text.encode() for name, text in headers.items()}
+    assert auth.origin_is_ours(sent) is ours
+
+
+def test_scopes_only_narrow_what_a_role_grants_s58() -> None:
+    """S58."""
+    reader = Principal(tenant_id="t", role="viewer", key_id="k", scopes=("read", "admin"))
+    assert allows(reader, "read") and not allows(reader, "admin")
+    narrowed = Principal(tenant_id="t", role="admin", key_id="k", scopes=("verify",))
+    assert allows(narrowed, "verify") and not allows(narrowed, "read")
+    assert PERMISSIONS["agent"] == {"send"}
+    assert all(PERMISSIONS[role] <= PERMISSIONS["admin"] for role in PERMISSIONS)

@@ -1,0 +1,145 @@
+"""Ruling 2 as a pure function: names, sessions, parents and repeats over a memory made by hand."""
+
+import hashlib
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from observatory.gateway.interceptor import intercept
+from observatory.gateway.passage import Passage
+from observatory.gateway.placement import place, want
+from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.protocol.message import Message
+from observatory.state import Agent, Memory, Principal, Rulebook, Step, Tenant, Verdict, Wants
+from tests.samples import decision_log, envelope
+
+TENANT = "tnt_default"
+WHO = Principal(tenant_id=TENANT, role="agent", key_id="key_1")
+
+
+def message_of(sent: dict[str, Any]) -> Message:
+    found = intercept(json.dumps(sent).encode())
+    assert isinstance(found, Message)
+    return found
+
+
+def empty_memory() -> Memory:
+    return Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook())
+
+
+def passage_of(sent: dict[str, Any]) -> Passage:
+    agent = Agent(agent_no=1, entity_id="agt_1", agent_id="a")
+    return Passage(message_of(sent), WHO, 0, agent=agent)
+
+
+def placed(sent: dict[str, Any], memory: Memory) -> Passage:
+    """Through the stage and remembered, as the pipeline does it."""
+    passage = passage_of(sent)
+    assert place(passage, memory, 0) is None
+    assert passage.session is not None and passage.member is not None
+    memory.steps[passage.name] = Step(
+        passage.name,
+        len(memory.steps) + 1,
+        passage.message.digest,
+        passage.session.session_id,
+        passage.step_id,
+        f"msg_{len(memory.steps)}",
+        "forwarded",
+        (),
+    )
+    passage.member.last_step = passage.name
+    return passage
+
+
+def answer_of(sent: dict[str, Any], memory: Memory) -> Verdict:
+    verdict = place(passage_of(sent), memory, 0)
+    assert verdict is not None
+    return verdict
+
+
+T, S = str(uuid.uuid4()), str(uuid.uuid4())
+CASES: list[tuple[dict[str, Any], str, str]] = [
+    ({"trace_id": T}, T, T),
+    ({"trace_id": T.upper()}, T, T),
+    ({"trace_id": T.replace("-", "")}, T, T),
+    ({"trace_id": T, "step_id": S}, T, S),
+    ({"trace_id": T, "step_id": S.upper()}, T, S),
+    ({"trace_id": T, "step_id": "one"}, T, f"{T}/one"),
+    ({"trace_id": T, "session_id": "chat"}, "chat", T),
+    ({"trace_id": T, "session_id": "chat", "step_id": "one"}, "chat", "chat/one"),
+    ({"trace_id": T, "session_id": S.upper(), "step_id": "one"}, S, f"{S}/one"),
+]
+
+
+@pytest.mark.parametrize(("meta", "session", "name"), CASES)
+def test_session_and_name_follow_from_what_is_declared_s10_s11(
+    meta: dict[str, Any], session: str, name: str
+) -> None:
+    """S10, S11, S13."""
+    passage = placed(decision_log(meta={"parent_step_id": None} | meta), empty_memory())
+    assert passage.session is not None
+    assert (passage.session.session_id, passage.name) == (session, name)
+
+
+def test_what_a_message_may_need_is_asked_for_before_it_is_placed_s11() -> None:
+    """S11: the parent's row too, or its session could not be found."""
+    parent, wants = str(uuid.uuid4()), Wants()
+    message = message_of(decision_log(meta={"trace_id": T, "parent_step_id": parent}))
+    want(message, TENANT, wants)
+    assert {T, parent} <= wants.steps and wants.sessions == {T}
+    wants = Wants()
+    want(message_of(decision_log(meta={"step_id": S})), TENANT, wants)
+    assert wants.steps == {S}
+
+
+def test_a_child_without_step_id_joins_its_parents_session_s11() -> None:
+    """S11: the first known one of several."""
+    memory = empty_memory()
+    placed(decision_log(meta={"trace_id": T, "session_id": "home", "parent_step_id": None}), memory)
+    child = placed(decision_log(meta={"parent_step_id": str(uuid.uuid4()), "parent_step_ids": [T]}), memory)
+    assert child.session is not None and child.session.session_id == "home"
+    assert memory.tenant.sessions == 1
+
+
+def test_a_second_content_under_one_trace_is_a_step_of_its_own_s12() -> None:
+    """S12: its id depends on trace and body only, so a repeat finds it; the parent is inferred."""
+    memory = empty_memory()
+    first = placed(decision_log(meta={"trace_id": T, "parent_step_id": None}), memory)
+    other = decision_log(meta={"trace_id": T, "parent_step_id": None}, action={"status": "failure"})
+    second = placed(other, memory)
+    assert second.session is first.session
+    assert (second.parents, second.parent_inferred) == ((T,), True)
+    assert answer_of(other, memory).answer.step_id == second.step_id
+    assert uuid.UUID(second.step_id).version == 5
+
+
+@pytest.mark.parametrize("kind", ["log", "trace", "envelope"])
+def test_a_repeat_is_the_same_name_with_the_same_bytes_s21(kind: str) -> None:
+    """S21, S22: other bytes are a conflict where the id was declared, and told of by hash."""
+    memory = empty_memory()
+    meta = {} if kind == "trace" else {"step_id": S}
+    sent = envelope("text") if kind == "envelope" else decision_log(meta={"trace_id": T} | meta)
+    passage = placed(sent, memory)
+    verdict = answer_of(sent, memory)
+    assert (verdict.code, verdict.answer.message_id) == (202, memory.steps[passage.name].message_id)
+    assert verdict.events == []
+    if kind == "trace":
+        return
+    other = sent | ({"payload": {"content": "x"}} if kind == "envelope" else {"control": None})
+    conflict = answer_of(other, memory)
+    assert (conflict.code, conflict.answer.reason) == (409, "id_conflict")
+    [event] = conflict.events
+    digest = hashlib.sha256(json.dumps(other).encode()).hexdigest()
+    assert event.event_type == "security_violation"
+    assert event.detail["raw_payload_hash"] == f"sha256:{digest}"
+
+
+def test_an_envelope_belongs_to_its_declared_session_else_to_its_trace_s14() -> None:
+    """S14."""
+    plain, declared = envelope("text"), envelope("text", metadata={"session_id": "room-1"})
+    for sent, session in ((plain, str(uuid.UUID(plain["trace_id"]))), (declared, "room-1")):
+        passage = placed(sent, empty_memory())
+        assert passage.session is not None
+        assert (passage.session.session_id, passage.name) == (session, sent["message_id"])
