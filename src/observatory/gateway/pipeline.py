@@ -9,6 +9,7 @@ socket or a clock of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -18,14 +19,11 @@ from observatory.gateway.record import Scribe, Service, notice
 from observatory.ports import Transaction
 from observatory.protocol.answers import Accepted, Refused
 from observatory.protocol.identity import agent_entity_id, mint
-from observatory.protocol.otel import span_id_of
-from observatory.protocol.steps import step_of_name
 from observatory.state import (
     Act,
     Arrival,
     Breach,
     Changes,
-    Draft,
     Memory,
     MessageRow,
     Step,
@@ -35,9 +33,6 @@ from observatory.state import (
 )
 
 STAGES: tuple[Stage, ...] = (authority.check, registry.recognise, placement.place, versions.check)
-
-# 64-bit nanoseconds end in 2262; a clock beyond that keeps its text and is ordered last.
-MAX_NS = (1 << 63) - 1
 
 
 class Batch:
@@ -117,7 +112,7 @@ class Batch:
         assert session is not None  # placement is a stage and never leaves it out
         number = scribe.next_sequence
         message_id = message.message_id or mint("msg_", self._now_ns, number)
-        scribe.append(_delivered(passage, message_id, session.session_no, session.trace_id))
+        scribe.deliver(passage, session, message_id, number)
         warnings = tuple(passage.warnings)
         changes.messages.append(
             MessageRow(
@@ -130,7 +125,7 @@ class Batch:
                 "forwarded",
                 "\n".join(passage.parents) or None,
                 passage.parent_inferred,
-                msgspec.json.encode(warnings).decode() if warnings else None,
+                _told(warnings) if warnings else None,
                 message.digest,
                 message.raw,
             )
@@ -183,68 +178,10 @@ class Batch:
         return Verdict(item.code, item.answer, [event])
 
 
-def _delivered(passage: Passage, message_id: str, session_no: int, trace_id: str) -> Draft:
-    message, agent = passage.message, passage.agent
-    conversation = message.conversation_id or (passage.session.session_id if passage.session else None)
-    attributes: dict[str, object] = {
-        "av.conversation.id": conversation,
-        "av.message.type": message.message_type,
-        "av.message.priority": message.priority,
-        "av.delivery.latency_ms": (passage.received_ns - message.timestamp_ns) // 1_000_000,
-        "av.message.digest": "sha256:" + message.digest.hex(),
-        "av.step.id": passage.step_id,
-    }
-    hub = message.hub_address
-    trust = None
-    if agent is not None:
-        attributes["av.sender.agent_id"] = agent.agent_id
-        hub, trust = hub or agent.hub_address, agent.trust_level
-    if hub is not None:
-        attributes["av.sender.hub_address"] = hub
-    recipient_id = None
-    if message.recipient is not None:
-        recipient_id = _address(passage, message.recipient, attributes)
-    tool = (
-        f": {message.tool} {message.status}"
-        if message.tool
-        else f": {message.status}"
-        if message.status
-        else ""
-    )
-    parent_span = message.parent_span_id
-    if parent_span is None and passage.parents:
-        parent_span = span_id_of(step_of_name(passage.parents[0]))
-    return Draft(
-        event_type="heartbeat" if message.message_type == "heartbeat" else "message_delivered",
-        severity=message.severity,
-        timestamp=message.timestamp,
-        timestamp_ns=max(-MAX_NS, min(MAX_NS, message.timestamp_ns)),
-        trace_id=trace_id,
-        summary=f"{message.message_type} from {message.sender_id}{tool}",
-        span_id=message.span_id or span_id_of(passage.step_id),
-        parent_span_id=parent_span,
-        message_id=message_id,
-        message_type=message.message_type,
-        session_no=session_no,
-        attributes=attributes,
-        sender_id=passage.entity_id,
-        sender_type=message.sender_type,
-        recipient_id=recipient_id,
-        hub_address=hub,
-        trust_level=trust,
-    )
-
-
-def _address(passage: Passage, recipient: str, attributes: dict[str, object]) -> str | None:
-    """The recipient's entity id; `type:`, `cluster:` and `session:` name no entity but a place."""
-    kind = passage.message.recipient_type
-    if kind is None and recipient.startswith(("type:", "cluster:", "session:")):
-        attributes["av.recipient.address"] = recipient
-        return None
-    attributes["av.recipient.entity_type"] = kind or "agent"
-    return (
-        recipient if kind in ("user", "system") else agent_entity_id(passage.principal.tenant_id, recipient)
-    )
+@lru_cache(maxsize=1024)
+def _told(warnings: tuple[str, ...]) -> str:
+    """Warnings as stored; they are words of the contract, so the same few come again and again."""
+    return msgspec.json.encode(warnings).decode()
 
 
 def _fold(passage: Passage, number: int) -> None:

@@ -11,15 +11,20 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway.passage import Passage
 from observatory.ledger.canonical import jcs
 from observatory.ledger.chain import link
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY, severity_text
-from observatory.protocol.identity import mint
+from observatory.protocol.identity import agent_entity_id, mint
+from observatory.protocol.message import Message
 from observatory.protocol.otel import conversation_to_trace_id, span_id_of
-from observatory.state import AuditRow, Changes, Draft, Memory, Principal
+from observatory.protocol.steps import step_of_name
+from observatory.state import AuditRow, Changes, Draft, Memory, Principal, Session
 
 SYSTEM_SESSION = "system"
+# 64-bit nanoseconds end in 2262; a clock beyond that keeps its text and is ordered last.
+MAX_NS = (1 << 63) - 1
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -66,22 +71,17 @@ class Scribe:
         self._changes = changes
         self._now_ns = now_ns
         self._observed = from_ns(now_ns)
+        # A batch has a handful of senders; `resource` hashes more than this to find one.
+        self._resources: dict[tuple[str | None, str, str | None, str | None], msgspec.Raw] = {}
 
     @property
     def next_sequence(self) -> int:
         return self._memory.head.sequence_number + 1
 
     def append(self, draft: Draft) -> int:
-        memory, number = self._memory, self.next_sequence
-        tenant_id = memory.tenant.tenant_id
+        """An event of the house."""
+        number = self.next_sequence
         event_id = mint("evt_", self._now_ns, number)
-        body = {
-            "event_type": draft.event_type,
-            "message_id": draft.message_id,
-            "message_type": draft.message_type,
-            "summary": draft.summary,
-        }
-        body.update(draft.detail)
         attributes = draft.attributes
         if draft.sender_id is not None:
             attributes["av.sender.entity_id"] = draft.sender_id
@@ -98,32 +98,122 @@ class Scribe:
             "trace_flags": 1,
             "severity_number": draft.severity,
             "severity_text": severity_text(draft.severity),
-            "body": body,
-            "resource": resource(
-                self._service,
-                tenant_id,
-                draft.sender_id,
-                draft.sender_type,
-                draft.hub_address,
-                draft.trust_level,
+            "body": {
+                "event_type": draft.event_type,
+                "message_id": draft.message_id,
+                "message_type": draft.message_type,
+                "summary": draft.summary,
+                **draft.detail,
+            },
+            "resource": self._resource(
+                draft.sender_id, draft.sender_type, draft.hub_address, draft.trust_level
             ),
             "attributes": attributes,
         }
-        linked = link(memory.head, event, tenant_id)
+        self._write(number, event, draft.timestamp_ns, draft.session_no, draft.sender_id, draft.recipient_id)
+        return number
+
+    def deliver(self, passage: Passage, session: Session, message_id: str, number: int) -> None:
+        """The event of an accepted message. Built without a draft, for it is nearly every event."""
+        message, agent, sender_id = passage.message, passage.agent, passage.entity_id
+        kind = message.message_type
+        attributes: dict[str, Any] = {
+            "av.conversation.id": message.conversation_id or session.session_id,
+            "av.message.type": kind,
+            "av.message.priority": message.priority,
+            "av.delivery.latency_ms": (passage.received_ns - message.timestamp_ns) // 1_000_000,
+            "av.message.digest": "sha256:" + message.digest.hex(),
+            "av.step.id": passage.step_id,
+            "av.sender.entity_id": sender_id,
+            "av.sender.entity_type": message.sender_type,
+        }
+        hub, trust = message.hub_address, None
+        if agent is not None:
+            attributes["av.sender.agent_id"] = agent.agent_id
+            hub, trust = hub or agent.hub_address, agent.trust_level
+        if hub is not None:
+            attributes["av.sender.hub_address"] = hub
+        recipient_id = None
+        if message.recipient is not None:
+            recipient_id = _address(passage, message.recipient, attributes)
+        parent_span = message.parent_span_id
+        if parent_span is None and passage.parents:
+            parent_span = span_id_of(step_of_name(passage.parents[0]))
+        event = {
+            "audit_event_id": mint("evt_", self._now_ns, number),
+            "timestamp": message.timestamp,
+            "observed_timestamp": self._observed,
+            "trace_id": session.trace_id,
+            "span_id": message.span_id or span_id_of(passage.step_id),
+            "parent_span_id": parent_span,
+            "trace_flags": 1,
+            "severity_number": message.severity,
+            "severity_text": severity_text(message.severity),
+            "body": {
+                "event_type": "heartbeat" if kind == "heartbeat" else "message_delivered",
+                "message_id": message_id,
+                "message_type": kind,
+                "summary": _summary(message),
+            },
+            "resource": self._resource(sender_id, message.sender_type, hub, trust),
+            "attributes": attributes,
+        }
+        timestamp_ns = max(-MAX_NS, min(MAX_NS, message.timestamp_ns))
+        self._write(number, event, timestamp_ns, session.session_no, sender_id, recipient_id)
+
+    def _resource(self, entity_id: str | None, kind: str, hub: str | None, trust: str | None) -> msgspec.Raw:
+        key = (entity_id, kind, hub, trust)
+        known = self._resources.get(key)
+        if known is None:
+            tenant_id = self._memory.tenant.tenant_id
+            known = self._resources[key] = resource(self._service, tenant_id, *key)
+        return known
+
+    def _write(
+        self,
+        number: int,
+        event: dict[str, Any],
+        timestamp_ns: int,
+        session_no: int,
+        sender_id: str | None,
+        recipient_id: str | None,
+    ) -> None:
+        memory = self._memory
+        linked = link(memory.head, event, memory.tenant.tenant_id)
         memory.head = linked.head
         self._changes.audit.append(
             AuditRow(
                 number,
-                draft.timestamp_ns,
-                draft.severity,
-                draft.session_no,
-                draft.sender_id,
-                draft.recipient_id,
+                timestamp_ns,
+                event["severity_number"],
+                session_no,
+                sender_id,
+                recipient_id,
                 linked.record,
                 linked.leaf_hash,
             )
         )
-        return number
+
+
+def _summary(message: Message) -> str:
+    told = f"{message.message_type} from {message.sender_id}"
+    if message.tool:
+        return f"{told}: {message.tool} {message.status}"
+    return f"{told}: {message.status}" if message.status else told
+
+
+def _address(passage: Passage, recipient: str, attributes: dict[str, Any]) -> str | None:
+    """The recipient's entity id; `type:`, `cluster:` and `session:` name no entity but a place."""
+    kind = passage.message.recipient_type
+    if kind is None and recipient.startswith(("type:", "cluster:", "session:")):
+        attributes["av.recipient.address"] = recipient
+        return None
+    attributes["av.recipient.entity_type"] = kind or "agent"
+    entity_id = (
+        recipient if kind in ("user", "system") else agent_entity_id(passage.principal.tenant_id, recipient)
+    )
+    attributes["av.recipient.entity_id"] = entity_id
+    return entity_id
 
 
 def notice(
