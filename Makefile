@@ -17,6 +17,8 @@ unexport VIRTUAL_ENV
 unexport PYTHONPATH
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
+# As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
+export UV_SYSTEM_CERTS := 1
 
 .PHONY: help setup test check bench bench-peers soak trace demo schemas clean
 

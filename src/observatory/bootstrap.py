@@ -120,6 +120,7 @@ async def run(settings: Settings) -> None:
     """Serve until stopped. The port is taken first: nothing is touched when it cannot be."""
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    os.umask(0o077)  # whatever is written is the owner's alone: database, log, safety copies
     listener = server.bind(settings.host, settings.port)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     with owned(settings.folder):

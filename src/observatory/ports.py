@@ -27,7 +27,7 @@ class Transaction(Protocol):
         """
 
     def save(self, memory: Memory, changes: Changes) -> None:
-        """Write the changes, the dirty rows of memory and the new head. Order of rows is kept."""
+        """Write the changes, the rows of memory that were touched and the new head. Order of rows is kept."""
 
 
 class Writer(Protocol):

@@ -20,7 +20,8 @@ from observatory.errors import StartupError
 VERSION = "0.1.0"
 PREFIX = "OBSERVATORY_"
 # Read by the SDK and by tests of this project, not by the server.
-FOREIGN = frozenset({"URL", "KEY", "CONFIG"})
+FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG"})
+DATABASES = ("postgresql://", "postgres://", "sqlite:///")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +70,17 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     values.update(_from_environment(environ))
     values.update({k: v for k, v in (flags or {}).items() if v is not None})
     try:
-        return msgspec.convert(values, Settings, strict=False)
+        settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise StartupError(f"a setting is not usable: {error}") from error
+        raise StartupError(f"a setting is not usable: {error}; see docs/guides/settings.md") from error
+    if not 0 <= settings.port <= 65_535:
+        raise StartupError("a port is a number from 0 to 65535 (0 takes a free one)")
+    if settings.db and not settings.db.startswith(DATABASES):
+        raise StartupError(
+            "a database URL begins with postgresql:// or sqlite:/// (three slashes and a path); "
+            "leave it out for SQLite in the data folder"
+        )
+    return settings
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 Plain data without I/O, so that `ports` can name it and stages stay pure. `Memory` is the working set
 of one batch: loaded under the tenant's chain-head lock, changed message by message, saved once.
-Rows marked `fresh` are inserted, rows marked `dirty` updated; nothing else is written.
+Who changes a row says so with `touch`: what was touched is written, nothing else is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -19,7 +19,8 @@ from observatory.protocol.versions import Judgement, VersionEntry
 Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
 MessageState = Literal["forwarded", "held", "refused"]
 HOME_TENANT = "tnt_default"
-# Rows of a kind that are kept from one batch to the next; beyond it they are read again.
+Row = TypeVar("Row")
+# Rows that are kept from one batch to the next; beyond it they are read again.
 KEPT_ROWS = 20_000
 
 
@@ -38,6 +39,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def entity_id(self) -> str:
         return self.user_id or self.key_id
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the server can vouch that this agent is who it says."""
+        return self.role == "agent" and self.agent_id is not None
 
     @property
     def entity_type(self) -> str:
@@ -71,7 +77,6 @@ class Agent(msgspec.Struct, kw_only=True):
     last_seen_ns: int = 0
     violation_ns: int | None = None
     messages: int = 0
-    fresh: bool = False
     dirty: bool = False
 
 
@@ -84,7 +89,6 @@ class Session(msgspec.Struct, kw_only=True):
     started_ns: int = 0
     last_ns: int = 0
     messages: int = 0
-    fresh: bool = False
     dirty: bool = False
 
 
@@ -98,7 +102,6 @@ class Member(msgspec.Struct, kw_only=True):
     messages: int = 0
     tokens: int = 0
     cost: float = 0.0
-    fresh: bool = False
     dirty: bool = False
 
 
@@ -136,6 +139,7 @@ class Memory(msgspec.Struct):
     # (agent type, version) -> what the registry says, worked out once a batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
     gone_keys: set[str] = msgspec.field(default_factory=set)
+    changed: list[Agent | Session | Member] = []
 
     def recall(self, known: Memory | None) -> None:
         """Take over the rows of the batch before, if nobody has appended since.
@@ -145,15 +149,22 @@ class Memory(msgspec.Struct):
         if known is not None and known.head == self.head:
             self.sessions, self.agents, self.members = known.sessions, known.agents, known.members
 
+    def touch(self, row: Agent | Session | Member) -> None:
+        """This row was made or changed and must be saved."""
+        if not row.dirty:
+            row.dirty = True
+            self.changed.append(row)
+
+    def touched(self, kind: type[Row]) -> list[Row]:
+        return [row for row in self.changed if isinstance(row, kind)]
+
     def settled(self) -> Memory | None:
         """After the commit: what the next batch may recall; None when it is too much to keep."""
-        if len(self.sessions) > KEPT_ROWS or len(self.agents) > KEPT_ROWS or len(self.members) > KEPT_ROWS:
+        if len(self.sessions) + len(self.agents) + len(self.members) > KEPT_ROWS:
             return None
-        rows: list[Agent | Session | Member] = [*self.agents.values(), *self.sessions.values()]
-        for row in (*rows, *self.members.values()):
-            if row.dirty or row.fresh:
-                row.fresh = row.dirty = False
-        self.steps = {}
+        for row in self.changed:
+            row.dirty = False
+        self.changed, self.steps = [], {}
         return self
 
 

@@ -117,9 +117,13 @@ class Server:
         return "ws" + self.url.removeprefix("http")
 
     @property
-    def pid(self) -> int:
+    def process(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
-        return self._process.pid
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
     @property
     def log(self) -> str:

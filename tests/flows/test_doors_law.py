@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import uuid
 
 import httpx2
@@ -67,3 +68,56 @@ def test_a_command_that_parsers_could_read_differently_is_refused_s3(
     assert answer.status_code == code, answer.text
     assert {"status", "reason", "detail"} <= json.loads(answer.text).keys()
     assert len(server.http("admin").get("/v1/keys").json()["items"]) == before
+
+
+def test_the_session_of_the_house_cannot_be_joined(server: Server) -> None:
+    """S10: a session called system is an agent's own; the house's events are not in it."""
+    session = "system"
+    answer = server.send(named(session, str(uuid.uuid4()), "hello"))
+    assert answer.status_code == 202
+    found = server.http("operator").get("/v1/messages", params={"session_id": session}).json()["items"]
+    assert answer.json()["message_id"] in {item["message_id"] for item in found}
+    shown = server.http("operator").get(f"/v1/sessions/{session}").json()
+    trail = server.http("operator").get(f"/v1/audit/trace/{shown['trace_id']}").json()["items"]
+    assert {event["body"]["event_type"] for event in trail} == {"message_delivered"}
+
+
+def test_a_bound_key_answers_for_its_own_agent_even_with_a_broken_body_s31(server: Server) -> None:
+    victim, culprit = f"victim-{uuid.uuid4().hex}", f"culprit-{uuid.uuid4().hex}"
+    assert server.send(decision_log(identity={"agent_id": victim})).status_code == 202
+    created = server.http("admin").post("/v1/keys", json={"role": "agent", "agent_id": culprit}).json()
+    broken = decision_log(identity={"agent_id": victim})
+    del broken["action"]
+    answer = httpx2.post(
+        f"{server.url}/v1/messages",
+        json=broken,
+        headers={"Authorization": f"Bearer {created['key']}"},
+        trust_env=False,
+    )
+    assert answer.status_code == 422
+    states = {
+        name: server.http("operator").get(f"/v1/agents/{name}").json()["state"] for name in (victim, culprit)
+    }
+    assert states == {victim: "active", culprit: "schema_violation"}
+
+
+def test_trust_is_of_the_key_that_sent_and_not_of_the_name_s53(server: Server) -> None:
+    agent = f"agent-{uuid.uuid4().hex}"
+    created = server.http("admin").post("/v1/keys", json={"role": "agent", "agent_id": agent}).json()
+    told = []
+    for key in (created["key"], server.credentials["agent_key"]):
+        log = decision_log(identity={"agent_id": agent})
+        headers = {"Authorization": f"Bearer {key}"}
+        httpx2.post(f"{server.url}/v1/messages", json=log, headers=headers, trust_env=False)
+        trail = server.http("operator").get(f"/v1/audit/trace/{log['meta']['trace_id']}").json()["items"]
+        told.append(trail[-1]["resource"]["av.trust_level"])
+    assert told == ["tenant_verified", "unverified"]
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_the_gateway_cleanly_s20(fresh_server: Server, how: str) -> None:
+    assert fresh_server.send(decision_log()).status_code == 202
+    process = fresh_server.process
+    process.send_signal(getattr(signal, how))
+    assert process.wait(timeout=30) == 0
+    assert "Traceback" not in fresh_server.log

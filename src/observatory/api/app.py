@@ -145,7 +145,7 @@ async def logout(request: Call, house: Here) -> Response[Any]:
 
 def _page(name: str) -> Response[bytes]:
     path = PAGES / name
-    kinds = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+    kinds = {".html": "text/html", ".js": "text/javascript"}
     if Path(name).name != name or path.suffix not in kinds or not path.exists():
         raise Refusal(404, "not_found", "there is no such page")
     return Response(path.read_bytes(), media_type=kinds[path.suffix], headers=SECURITY)

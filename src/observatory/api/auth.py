@@ -50,6 +50,7 @@ class Auth:
     def __init__(self, directory: KeyDirectory, settings: Settings) -> None:
         self._directory = directory
         self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+        self._age = 0
         names = {"localhost", settings.host, *settings.allowed_hosts}
         self._hosts = frozenset(name.lower() for name in names)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
@@ -57,6 +58,7 @@ class Auth:
     def forget(self) -> None:
         """Called after every change of access made here."""
         self._cache.clear()
+        self._age += 1
 
     async def identify(self, headers: Headers, may_be_cached: bool = True) -> Principal | None:
         """The principal of a request by key, else by cookie; None when neither is good."""
@@ -75,10 +77,13 @@ class Auth:
         cached = self._cache.get(wanted)
         if may_be_cached and cached is not None and cached[0] > time.monotonic():
             return cached[1]
+        age = self._age
         found = await self._directory.principal_by_key(public)
         if found is None or not hmac.compare_digest(found[1], wanted):
             self._cache.pop(wanted, None)
             return None
+        if age != self._age:  # access changed while this was being looked up
+            return found[0]
         expires_ns = found[0].expires_ns
         left_s = CACHE_S if expires_ns is None else (expires_ns - time.time_ns()) / 1_000_000_000
         self._cache[wanted] = (time.monotonic() + min(CACHE_S, left_s), found[0])

@@ -125,7 +125,8 @@ class Ingest:
             return Breach(
                 principal=principal,
                 received_ns=now_ns,
-                agent_id=found.agent_id or principal.agent_id,
+                # A bound key answers for its own agent, whatever a broken body claims.
+                agent_id=principal.agent_id or found.agent_id,
                 capability_version=found.capability_version,
                 reason=found.violation_reason,
                 raw_payload_hash=found.raw_payload_hash,

@@ -81,21 +81,23 @@ class Live:
             if not await socket.is_still_welcome(self._house.auth):
                 await socket.close(4401, "this key is no longer valid")
                 return
+            frames = [(topic, items) for topic in wish.topics if (items := _items(topic, rows))]
+            for number, (topic, items) in enumerate(frames, 1):
+                # Only the last frame of a page moves the cursor: whoever is cut off between two comes back
+                # for the whole page and loses none of it.
+                seq = rows[-1].sequence_number if number == len(frames) else cursor
+                await socket.send(encode({"type": "event", "topic": topic, "seq": seq, "items": items}))
             cursor = rows[-1].sequence_number
-            for topic in wish.topics:
-                await _send_topic(socket, topic, rows, cursor)
 
 
-async def _send_topic(socket: Socket, topic: str, rows: list[Row], cursor: int) -> None:
-    items: list[object] = []
-    for row in rows:
-        if topic == "messages":
-            if row.message is not None:
-                items.append(item_of(row.message))
-        elif topic == "events" or b'"event_type":"schema_violation"' in row.event.record:
-            items.append(msgspec.Raw(row.event.record))
-    if items:
-        await socket.send(encode({"type": "event", "topic": topic, "seq": cursor, "items": items}))
+def _items(topic: str, rows: list[Row]) -> list[object]:
+    if topic == "messages":
+        return [item_of(row.message) for row in rows if row.message is not None]
+    return [
+        msgspec.Raw(row.event.record)
+        for row in rows
+        if topic == "events" or b'"event_type":"schema_violation"' in row.event.record
+    ]
 
 
 def _wish(frame: bytes) -> Subscribe | str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -27,7 +29,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StartupError(
-            f"port {port} on {host} is taken or not allowed ({error.strerror}); choose another with --port"
+            f"port {port} on {host} is taken or not allowed ({error.strerror}); choose another --port or --host"
         ) from error
     return listener
 
@@ -36,6 +38,18 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Callable[[], Any]) -> None:
         super().__init__(config)
         self._ready = ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop and return: uvicorn would raise the signal again and so skip our own stopping."""
+        before = {
+            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -55,7 +69,8 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         http="httptools",
         ws="websockets-sansio",
         lifespan="off",
-        log_level=settings.log_level,
+        # What uvicorn says of every start and socket is noise; its warnings are not.
+        log_level="warning" if settings.log_level == "info" else settings.log_level,
         access_log=False,
         server_header=False,
         ws_max_size=settings.message_bytes + 65_536,

@@ -70,9 +70,16 @@ class Socket:
 
     async def send(self, frame: bytes) -> None:
         if not self.closed:
-            await self._send({"type": "websocket.send", "text": frame.decode()})
+            await self._tell({"type": "websocket.send", "text": frame.decode()})
 
     async def close(self, code: int, reason: str) -> None:
         if not self.closed:
+            await self._tell({"type": "websocket.close", "code": code, "reason": reason})
             self.closed = True
-            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def _tell(self, event: Event) -> None:
+        """ASGI raises OSError once the other side is gone: that is its right, and no failure of ours."""
+        try:
+            await self._send(event)
+        except OSError:
+            self.closed = True

@@ -31,6 +31,7 @@ def main() -> None:
 
     from observatory.cli.commands import app
 
+    os.umask(0o077)  # exports and data folders are their owner's alone
     try:
         app(exit_on_error=False, print_error=False)
     except CycloptsError as error:
@@ -39,6 +40,13 @@ def main() -> None:
         sys.exit(1)
     except ObservatoryError as error:
         print(f"observatory: {error}", file=sys.stderr)
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        from observatory.store.migrate import NO_DRIVER
+
+        print(f"observatory: {NO_DRIVER}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

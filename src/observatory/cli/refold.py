@@ -59,14 +59,10 @@ class Refold:
         return changes
 
     def saved(self) -> None:
-        """Rows just written are neither new nor changed any more."""
-        memory = self._memory
-        for agent in memory.agents.values():
-            agent.fresh = agent.dirty = False
-        for session in memory.sessions.values():
-            session.fresh = session.dirty = False
-        for member in memory.members.values():
-            member.fresh = member.dirty = False
+        """Rows just written are not changed any more."""
+        for row in self._memory.changed:
+            row.dirty = False
+        self._memory.changed = []
 
     def _audit(self, entry: Entry, event: dict[str, Any]) -> AuditRow:
         attributes = event["attributes"]
@@ -125,10 +121,10 @@ class Refold:
                 trace_id=trace_id,
                 first_seq=number,
                 started_ns=observed_ns,
-                fresh=True,
             )
             self._traces[trace_id] = session.session_no
-        session.last_seq, session.last_ns, session.dirty = number, observed_ns, True
+        session.last_seq, session.last_ns = number, observed_ns
+        memory.touch(session)
         session.messages += 1
         return session
 
@@ -144,12 +140,13 @@ class Refold:
         )
         agent.trust_level = trust or agent.trust_level
         passage = Passage(message, self._sender, observed_ns, agent=agent, session=session)
-        registry.heard(passage)
+        registry.heard(passage, memory)
         pair = (session.session_no, agent.agent_no)
         member = memory.members.get(pair)
         if member is None:
-            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1], fresh=True)
-        member.last_step, member.last_seq, member.dirty = name, number, True
+            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1])
+        member.last_step, member.last_seq = name, number
+        memory.touch(member)
         member.messages += 1
         delta = message.log.state_delta if message.log is not None else None
         if delta is not None:
@@ -166,7 +163,8 @@ class Refold:
             entity_id = agent_entity_id(memory.tenant.tenant_id, agent_id)
             agent = memory.agents.get(entity_id) or registry.enrol(memory, entity_id, agent_id, observed_ns)
             if kind == "schema_violation":
-                agent.violation_ns, agent.dirty = observed_ns, True
+                agent.violation_ns = observed_ns
+                memory.touch(agent)
         elif kind == "version_unknown":
             self._version(body["agent_type"], body["capability_version"], "seen", event, changes)
         elif kind == "version_registered":

@@ -173,6 +173,12 @@ def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry
             )
             for entry in (*entries, *left_out)
         ]
+        # Acts and messages behind this one in the batch go by the new registry already.
+        registry = memory.rulebook.versions | {
+            agent_type: {entry.version: entry for entry in (*entries, *left_out)}
+        }
+        memory.rulebook = msgspec.structs.replace(memory.rulebook, versions=registry)
+        memory.judged = {}
         detail = {
             "agent_type": agent_type,
             "versions": {entry.version: entry.status for entry in (*entries, *left_out)},

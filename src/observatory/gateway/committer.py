@@ -24,6 +24,8 @@ from observatory.state import Act, Arrival, Breach, Memory, Submission, Verdict
 log = logging.getLogger("observatory.gateway")
 # A door waits no longer than this for the lane; past it both just share.
 PATIENCE_S = 0.05
+# For so many tenants a lane keeps what it knows between batches.
+KNOWN_TENANTS = 32
 HALF_OPEN_S = 5.0
 
 
@@ -203,6 +205,8 @@ class Lane:
             self._wrote()
         if (kept := memory.settled()) is not None:
             self._known[tenant_id] = kept
+            if len(self._known) > KNOWN_TENANTS:  # oldest first: a tenant is put back at the end each time
+                del self._known[next(iter(self._known))]
         committer.counters.batches += 1
         committer.counters.failed_at = None
         committer.counters.committed += len(items)

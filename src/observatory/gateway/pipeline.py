@@ -91,7 +91,8 @@ class Batch:
 
     def _walk(self, item: Arrival, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
         passage = Passage(item.message, item.principal, item.received_ns)
-        passage.warnings.extend(item.message.warnings)
+        if item.message.warnings:
+            passage.warnings.extend(item.message.warnings)
         for stage in STAGES:
             verdict = stage(passage, memory, self._now_ns)
             if verdict is not None:
@@ -140,7 +141,7 @@ class Batch:
             "forwarded",
             warnings,
         )
-        _fold(passage, number)
+        _fold(passage, memory, number)
         return Verdict(
             202,
             Accepted(
@@ -160,7 +161,8 @@ class Batch:
             agent = memory.agents.get(entity_id)
             if agent is None:  # a ghost node: known only by what it sent wrongly
                 agent = registry.enrol(memory, entity_id, item.agent_id, self._now_ns)
-            agent.violation_ns, agent.dirty = self._now_ns, True
+            agent.violation_ns = self._now_ns
+            memory.touch(agent)
         who = item.agent_id or "an agent that could not be read"
         event = notice(
             self._tenant_id,
@@ -184,20 +186,22 @@ def _told(warnings: tuple[str, ...]) -> str:
     return msgspec.json.encode(warnings).decode()
 
 
-def _fold(passage: Passage, number: int) -> None:
+def _fold(passage: Passage, memory: Memory, number: int) -> None:
     """What the session, the agent and its membership are after this message."""
     session, member, message = passage.session, passage.member, passage.message
     assert session is not None
     if session.messages == 0:
         session.first_seq = number
-    session.last_seq, session.dirty = number, True
+    session.last_seq = number
+    memory.touch(session)
     # By the gateway's clock: a sender's may be years off.
     session.last_ns = max(session.last_ns, passage.received_ns)
     session.messages += 1
-    registry.heard(passage)
+    registry.heard(passage, memory)
     if member is None:
         return
-    member.last_step, member.last_seq, member.dirty = passage.name, number, True
+    member.last_step, member.last_seq = passage.name, number
+    memory.touch(member)
     member.messages += 1
     delta = message.log.state_delta if message.log is not None else None
     if delta is not None:

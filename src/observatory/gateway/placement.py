@@ -59,7 +59,7 @@ def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
             name = step_id = _derived_step(trace, message.digest)
             again = memory.steps.get(step_id)
             if again is not None:
-                return _as_before(again)
+                return _as_before(again) if again.digest == message.digest else _conflict(passage, now_ns)
             session_id = known.session_id
         elif message.session_id is None:
             session_id = _session_of_parent(memory, session_id, message.parents) or session_id
@@ -87,7 +87,6 @@ def _settle(passage: Passage, memory: Memory, session_id: str) -> None:
             session_id=session_id,
             trace_id=trace_id_of_session(session_id),
             started_ns=passage.received_ns,
-            fresh=True,
         )
     passage.session = session
     if passage.message.parents:
@@ -96,7 +95,7 @@ def _settle(passage: Passage, memory: Memory, session_id: str) -> None:
         pair = (session.session_no, passage.agent.agent_no)
         member = memory.members.get(pair)
         if member is None:
-            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1], fresh=True)
+            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1])
         passage.member = member
 
 

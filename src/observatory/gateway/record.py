@@ -22,9 +22,7 @@ from observatory.protocol.otel import conversation_to_trace_id, span_id_of
 from observatory.protocol.steps import step_of_name
 from observatory.state import AuditRow, Changes, Draft, Memory, Principal, Session
 
-SYSTEM_SESSION = "system"
-# 64-bit nanoseconds end in 2262; a clock beyond that keeps its text and is ordered last.
-MAX_NS = (1 << 63) - 1
+SYSTEM_SESSION = "/system"  # with a slash, which no session id of an agent may hold
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -38,7 +36,7 @@ class Service(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=64)
 def system_trace(tenant_id: str) -> str:
     """Events that belong to no session share one trace per tenant."""
-    return conversation_to_trace_id(f"{tenant_id}/{SYSTEM_SESSION}")
+    return conversation_to_trace_id(f"{tenant_id}{SYSTEM_SESSION}")
 
 
 @lru_cache(maxsize=16_384)
@@ -130,7 +128,9 @@ class Scribe:
         hub, trust = message.hub_address, None
         if agent is not None:
             attributes["av.sender.agent_id"] = agent.agent_id
-            hub, trust = hub or agent.hub_address, agent.trust_level
+            # Of this very message: another key of the same agent may vouch for less.
+            hub = hub or agent.hub_address
+            trust = "tenant_verified" if passage.principal.is_bound else "unverified"
         if hub is not None:
             attributes["av.sender.hub_address"] = hub
         recipient_id = None
@@ -158,8 +158,7 @@ class Scribe:
             "resource": self._resource(sender_id, message.sender_type, hub, trust),
             "attributes": attributes,
         }
-        timestamp_ns = max(-MAX_NS, min(MAX_NS, message.timestamp_ns))
-        self._write(number, event, timestamp_ns, session.session_no, sender_id, recipient_id)
+        self._write(number, event, message.timestamp_ns, session.session_no, sender_id, recipient_id)
 
     def _resource(self, entity_id: str | None, kind: str, hub: str | None, trust: str | None) -> msgspec.Raw:
         key = (entity_id, kind, hub, trust)

@@ -16,10 +16,8 @@ def recognise(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     if message.sender_type != "agent":
         return None
     agent = memory.agents.get(passage.entity_id)
-    trusted = passage.principal.role == "agent" and passage.principal.agent_id is not None
     if agent is None:
         agent = enrol(memory, passage.entity_id, message.sender_id, now_ns)
-        agent.trust_level = "tenant_verified" if trusted else "unverified"
         event = notice(
             memory.tenant.tenant_id,
             "agent_registered",
@@ -29,8 +27,6 @@ def recognise(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
             {"agent_id": message.sender_id, "entity_id": passage.entity_id},
         )
         passage.events.append(event)
-    elif trusted:
-        agent.trust_level = "tenant_verified"
     passage.agent = agent
     return None
 
@@ -42,13 +38,12 @@ def enrol(memory: Memory, entity_id: str, agent_id: str, now_ns: int) -> Agent:
         entity_id=entity_id,
         agent_id=agent_id,
         first_seen_ns=now_ns,
-        fresh=True,
-        dirty=True,
     )
+    memory.touch(agent)
     return agent
 
 
-def heard(passage: Passage) -> None:
+def heard(passage: Passage, memory: Memory) -> None:
     """An accepted message renews what the map knows of its agent and ends a violation's mark."""
     agent, message = passage.agent, passage.message
     if agent is None:
@@ -62,4 +57,6 @@ def heard(passage: Passage) -> None:
     agent.last_seen_ns = max(agent.last_seen_ns, passage.received_ns)
     agent.violation_ns = None
     agent.messages += 1
-    agent.dirty = True
+    if passage.principal.is_bound:
+        agent.trust_level = "tenant_verified"
+    memory.touch(agent)

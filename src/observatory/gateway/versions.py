@@ -24,7 +24,7 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
         judged = memory.judged[kind, version] = judge(entries, version), find(entries, version)
     verdict, entry = judged
     if verdict == "retired":
-        return _retired(passage, now_ns)
+        return _retired(passage, memory, now_ns)
     if verdict == "unknown":
         _tell_once(passage, memory, kind, version, now_ns)
         passage.warnings.append(
@@ -40,7 +40,7 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     return None
 
 
-def _retired(passage: Passage, now_ns: int) -> Verdict:
+def _retired(passage: Passage, memory: Memory, now_ns: int) -> Verdict:
     message = passage.message
     digest = "sha256:" + message.digest.hex()
     problem = "this capability_version is retired for its agent type; deploy a current one"
@@ -58,7 +58,8 @@ def _retired(passage: Passage, now_ns: int) -> Verdict:
         },
     )
     if passage.agent is not None:
-        passage.agent.violation_ns, passage.agent.dirty = now_ns, True
+        passage.agent.violation_ns = now_ns
+        memory.touch(passage.agent)
     faults = (Fault(path="identity.capability_version", problem=problem),)
     answer = Rejected(reason="schema_violation", faults=faults, raw_payload_hash=digest)
     return Verdict(422, answer, [event])

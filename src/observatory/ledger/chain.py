@@ -1,7 +1,7 @@
 """The tenant's hash chain: each audit event carries the hash of the one before (R450-R460).
 
 `compute_event_hash` is the seed's function byte for byte; a test holds it against the literal one. `link`
-stands on the path of every message, so it gets the same bytes by a faster way. It turns an event into what is stored:
+stands on the path of every message and gets the same bytes faster: it turns an event into what is stored,
 the exact RFC 8785 record, its hash and the leaf of the tenant's log (ruling 34). It refuses, with ValueError,
 whatever the independent verifier would later refuse, so that no unverifiable row is ever written.
 This module keeps no state: the head comes in and the new head goes out.

@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
-from json.encoder import encode_basestring_ascii as _quoted
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -99,10 +98,16 @@ class ChainCheck:
             chain, attributes = record["hash_chain"], record["attributes"]
             stated, hash_text = chain["sequence_number"], chain["event_hash"]
             previous, tenant_id = chain["previous_hash"], record["resource"]["av.tenant.id"]
-            recipient = attributes.get("av.recipient.entity_id")
-            sender = attributes.get("av.sender.entity_id")
-            timed = (record["span_id"], record["timestamp"], record["trace_id"])
-            body = record["body"]
+            hashed = _Hashed(
+                record["body"],
+                previous,
+                attributes.get("av.recipient.entity_id"),
+                attributes.get("av.sender.entity_id"),
+                number,
+                record["span_id"],
+                record["timestamp"],
+                record["trace_id"],
+            )
             whole = len(chain) == 3
         except (KeyError, TypeError, AttributeError):
             whole = False
@@ -116,7 +121,7 @@ class ChainCheck:
             raise _Broken(
                 "chain", f"previous_hash of event {number} is not {self._hash} of the event before."
             )
-        if hash_text != _event_hash(body, previous, recipient, sender, number, timed):
+        if hash_text != _event_hash(hashed):
             raise _Broken("event_hash", f"event_hash of event {number} is not the hash of its content.")
         record_hash = sha256(raw)
         if leaf is not None:
@@ -185,6 +190,9 @@ def _refuse_number(_: str) -> Any:
 
 
 _FOUR_BYTE_LEADS: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")  # UTF-8 of astral characters
+_Plain = None | bool | str | Annotated[int, msgspec.Meta(ge=-_MAX_INTEGER, le=_MAX_INTEGER)]
+# Nearly every record is an object of plain values and of objects of them: then the decoder says that it fits.
+_flat_decoder = msgspec.json.Decoder(dict[str, _Plain | dict[str, _Plain]])
 _decoder = msgspec.json.Decoder(float_hook=_refuse_number)
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -192,16 +200,27 @@ _encoder = msgspec.json.Encoder(order="sorted")
 def _decode_canonical(raw: bytes, number: int) -> dict[str, Any]:
     """The record, if its bytes are its own RFC 8785 form: no floats, spaces, doubled or unsorted keys."""
     try:
-        record = _decoder.decode(raw)
+        record = _decode_fitting(raw)
         again = _encoder.encode(record)
         if not again.isascii() and any(lead in again for lead in _FOUR_BYTE_LEADS):
             again = _canonical_slow(record).encode()
-        canonical = again == raw and type(record) is dict and _integers_fit(record.values())
+        canonical = again == raw
     except (msgspec.MsgspecError, ValueError, RecursionError):
         canonical = False
     if not canonical:
         raise _Broken("record", f"The bytes of event {number} are not the RFC 8785 form of an audit event.")
-    return record  # type: ignore[no-any-return]
+    return record
+
+
+def _decode_fitting(raw: bytes) -> dict[str, Any]:
+    """An object whose integers all lie within ±(2^53-1) and which holds no float; else ValueError."""
+    try:
+        return _flat_decoder.decode(raw)
+    except msgspec.ValidationError:
+        record = _decoder.decode(raw)
+    if type(record) is not dict or not _integers_fit(record.values()):
+        raise ValueError("no audit event")
+    return record
 
 
 def _integers_fit(values: Iterable[Any]) -> bool:
@@ -229,27 +248,26 @@ def _canonical_slow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _seed_text(value: Any) -> str:
-    if type(value) is str:
-        return _quoted(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+class _Hashed(msgspec.Struct, frozen=True, gc=False):
+    """What the seed's hash covers: its eight members in sorted order, so only the body must be sorted."""
+
+    body: Any
+    previous_hash: str
+    recipient: Any
+    sender: Any
+    sequence_number: int
+    span_id: Any
+    timestamp: Any
+    trace_id: Any
 
 
-def _event_hash(
-    body: Any, previous: str, recipient: Any, sender: Any, number: int, timed: tuple[Any, Any, Any]
-) -> str:
-    """The seed's hash: its eight members stand in sorted order, so only the body must be sorted."""
-    encoded = _encoder.encode(body)
+def _event_hash(hashed: _Hashed) -> str:
+    encoded = _encoder.encode(hashed)
     # Without floats, printable ASCII is the same in both encoders; the seed also escapes DEL and all above.
-    plain = encoded.isascii() and b"\x7f" not in encoded
-    body_text = encoded.decode("ascii") if plain else _seed_text(body)
-    span_id, timestamp, trace_id = timed
-    text = (
-        f'{{"body":{body_text},"previous_hash":{_seed_text(previous)},"recipient":{_seed_text(recipient)}'
-        f',"sender":{_seed_text(sender)},"sequence_number":{number},"span_id":{_seed_text(span_id)}'
-        f',"timestamp":{_seed_text(timestamp)},"trace_id":{_seed_text(trace_id)}}}'
-    )
-    return "sha256:" + sha256(text.encode("ascii")).hexdigest()
+    if not encoded.isascii() or b"\x7f" in encoded:
+        members = msgspec.structs.asdict(hashed)
+        encoded = json.dumps(members, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return "sha256:" + sha256(encoded).hexdigest()
 
 
 _SECTIONS: Final = ("hash_chain", "body", "attributes", "resource")

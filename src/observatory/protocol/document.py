@@ -55,11 +55,12 @@ def has_no_twin_keys(raw: bytes) -> bool:
     only if a key was dropped: `\\"` is the one other way to write a quote but for `\\u0022`, which is
     answered with doubt. Three microseconds a kilobyte, exact at every level.
     """
-    return _holds_all(_any.decode(raw), raw)
+    return has_every_key(_encode(_any.decode(raw)), raw)
 
 
-def _holds_all(tree: Any, raw: bytes) -> bool:
-    return b"\\u0022" not in raw and _encode(tree).count(b'"') == raw.count(b'"')
+def has_every_key(again: bytes, raw: bytes) -> bool:
+    """Whether no key of `raw` is missing in `again`, which is `raw` decoded and written anew."""
+    return b"\\u0022" not in raw and again.count(b'"') == raw.count(b'"')
 
 
 def _surely_clean(raw: bytes) -> Document | None:
@@ -76,7 +77,7 @@ def _surely_clean(raw: bytes) -> Document | None:
         b"\\u0000" in raw
         or b"0000000000000000" in raw.translate(_DIGITS_TO_ZERO)
         or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH
-        or not _holds_all(value, raw)
+        or not has_every_key(_encode(value), raw)
     ):
         return None
     return Document(value, True)

@@ -16,7 +16,7 @@ from observatory.protocol.identity import EntityType
 Form = Literal["decision_log", "envelope"]
 
 
-class Message(Struct, frozen=True, kw_only=True, gc=False):
+class Message(Struct, frozen=True, gc=False):
     """A valid message and what the stages need of it."""
 
     form: Form

@@ -1,8 +1,9 @@
-"""A struct type's strict twin, made from the type itself.
+"""A struct type's strict twin and its outline, made from the type itself.
 
 Law: fields are written once. The plain structs take and skip unknown fields; `sealed(T)` is a subclass
 of T, all the way down, that refuses them. So the fast path learns from the decoder alone that nothing
-unknown was sent, and whatever a sealed decoder returns is still a T.
+unknown was sent, and whatever a sealed decoder returns is still a T. The outline of T has the same keys
+at every level, but no values: what cannot hold an object is kept as the bytes that were sent.
 """
 
 import types
@@ -13,6 +14,7 @@ from operator import or_
 from typing import Annotated, Any, TypeVar, Union
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
 T = TypeVar("T")
 
@@ -59,3 +61,37 @@ def _sealed_struct(cls: type[msgspec.Struct]) -> type[msgspec.Struct]:
         tag_field=config.tag_field,
         tag=config.tag,
     )
+
+
+def outline_decoder(tp: type[msgspec.Struct]) -> "msgspec.json.Decoder[msgspec.Struct]":
+    """A JSON decoder for the outline of `tp`, of a body that a decoder for `tp` has taken.
+
+    An outline holds all keys that were sent but for those that stood twice, and written again it is never
+    longer than what was sent: values are copied, and the text decoded beside an object can only shrink.
+    """
+    return msgspec.json.Decoder(_outline(tp))
+
+
+@cache
+def _outline(tp: Any) -> Any:
+    if isinstance(tp, type) and issubclass(tp, msgspec.Struct):
+        hints = typing.get_type_hints(tp, include_extras=True)
+        fields = [
+            (one.name, _outline(hints[one.name]) | UnsetType, UNSET) for one in msgspec.structs.fields(tp)
+        ]
+        return msgspec.defstruct(tp.__name__, fields, kw_only=True, gc=False)
+    origin, arguments = typing.get_origin(tp), typing.get_args(tp)
+    if origin is Annotated:
+        return _outline(arguments[0])
+    if origin is list:
+        inner = _outline(arguments[0])
+        return Raw if inner is Raw else origin[inner]
+    if origin in (Union, types.UnionType):
+        parts = {one: _outline(one) for one in arguments if one not in (type(None), UnsetType)}
+        if all(part is Raw for part in parts.values()):
+            return Raw
+        # Beside an object nothing can be kept as bytes: text is decoded, for it shows where it ends.
+        return reduce(or_, (str if part is Raw else part for part in parts.values()), None)
+    if tp in (str, int, float, bool) or origin is typing.Literal:
+        return Raw
+    raise TypeError(f"{tp} may hold keys that are not fields")

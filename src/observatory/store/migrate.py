@@ -24,6 +24,7 @@ from observatory.store.sqlite import connect
 SCRIPTS = Path(__file__).parent / "migrations"
 # Every revision, oldest first; a test compares with the scripts.
 REVISIONS = ("0001", "0002")
+NO_DRIVER = "PostgreSQL needs its driver: pip install 'hypervisor-observatory[postgres]'"
 LOCK = 0x0B5E70  # any constant: one advisory lock for "migrating this database"
 
 
@@ -65,7 +66,7 @@ def _needed(present: str | None, names: set[str], house: dict[str, str], target:
 def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path | None]:
     """Returns the revision found and the safety copy made, if any."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    raw = connect(path)
+    raw = connect(path, create=True)
     try:
         engine = create_engine("sqlite://", module=sqlite3, creator=lambda: raw, poolclass=StaticPool)
         with engine.connect() as connection:
@@ -116,9 +117,12 @@ def _safety_copy(path: Path, present: str) -> Path:
 
 async def migrate_postgres(url: str, target: str = "head") -> str | None:
     """Returns the revision found. Runs as the URL's role, which owns the tables."""
-    import asyncpg
+    try:
+        import asyncpg
 
-    from observatory.store.postgres import DRIVER_ERRORS, dsn
+        from observatory.store.postgres import DRIVER_ERRORS, dsn
+    except ModuleNotFoundError as error:
+        raise StartupError(NO_DRIVER) from error
 
     try:
         connection = await asyncpg.connect(dsn(url), timeout=10)

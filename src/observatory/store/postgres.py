@@ -99,13 +99,8 @@ class _Lane:
         return self._loop.run_until_complete(awaitable)
 
     def run(self, unit: Callable[[PostgresTransaction], T]) -> T:
+        connection = self._begin()
         try:
-            if self._connection is not None and self._connection.is_closed():
-                self._drop()
-            if self._connection is None:
-                self._connection = self.wait(connect(self._url, LANE_SESSION))
-            connection = self._connection
-            self.wait(connection.execute("BEGIN"))
             value = unit(PostgresTransaction(self.wait, connection))
             # PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and no error.
             if self.wait(connection.execute("COMMIT")) != "COMMIT":
@@ -118,6 +113,20 @@ class _Lane:
             self._undo(lost=False)
             raise
         return value
+
+    def _begin(self) -> asyncpg.Connection:
+        """A connection inside a transaction. Whatever fails here is the medium, never a message."""
+        try:
+            if self._connection is not None and self._connection.is_closed():
+                self._drop()
+            if self._connection is None:
+                self._connection = self.wait(connect(self._url, LANE_SESSION))
+            # Named, because the server's default may be another and would refuse a second gateway's batches.
+            self.wait(self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED"))
+        except DRIVER_ERRORS as error:
+            self._undo(lost=True)
+            raise NotDurable(f"the database cannot be written now: {type(error).__name__}") from error
+        return self._connection
 
     def _undo(self, lost: bool) -> None:
         if self._connection is None:

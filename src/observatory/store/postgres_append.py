@@ -15,7 +15,18 @@ import msgspec
 from observatory.errors import StatementFailed
 from observatory.ledger.chain import Head
 from observatory.protocol.steps import step_name
-from observatory.state import HOME_TENANT, Changes, Memory, Rulebook, Step, Tenant, Wants
+from observatory.state import (
+    HOME_TENANT,
+    Agent,
+    Changes,
+    Member,
+    Memory,
+    Rulebook,
+    Session,
+    Step,
+    Tenant,
+    Wants,
+)
 from observatory.store.keys import dedupe_key, entity_key
 from observatory.store.memory import (
     AGENT_CHANGES,
@@ -202,7 +213,8 @@ class PostgresTransaction:
         tenant, audit, messages = memory.tenant, changes.audit, changes.messages
         for write in changes.writes:
             sql, values = write_sql(write, lambda number: f"${number}")
-            self._ask(sql, *values)
+            if self._wait(self._connection.execute(sql, *values)) == "UPDATE 0":
+                raise StatementFailed("an update found no row")
         self._many(
             INSERT_EVENTS,
             tenant,
@@ -247,9 +259,9 @@ class PostgresTransaction:
 
     def _save_fleet(self, memory: Memory) -> None:
         tenant, name = memory.tenant, memory.tenant.tenant_id
-        agents = [agent_row(name, agent)[1:] for agent in memory.agents.values() if agent.dirty]
-        sessions = [session_row(name, session)[1:] for session in memory.sessions.values() if session.dirty]
-        members = [member_row(name, member)[1:] for member in memory.members.values() if member.dirty]
+        agents = [agent_row(name, agent)[1:] for agent in memory.touched(Agent)]
+        sessions = [session_row(name, session)[1:] for session in memory.touched(Session)]
+        members = [member_row(name, member)[1:] for member in memory.touched(Member)]
         self._many(SAVE_AGENTS, tenant, agents)
         self._many(SAVE_SESSIONS, tenant, sessions)
         self._many(SAVE_MEMBERS, tenant, members)

@@ -107,13 +107,17 @@ class Reads:
 
     async def principal_by_key(self, public_id: str) -> tuple[Principal, bytes] | None:
         keys, now_ns = tables.api_keys, time.time_ns()
-        rows = await self.fetch("", select(keys).where(keys.c.public_id == public_id), presented=public_id)
+        query = select(keys).where(keys.c.public_id == public_id)
+        rows = await self.fetch("", query, presented=public_id)
         if not rows:
             return None
+        standing = await self._standing(rows[0]._mapping["tenant_id"], rows[0]._mapping["user_id"])
+        # The row again, after the version: a version newer than the row it vouches for would let a key
+        # that was revoked in between pass the corridor's check.
+        rows = await self.fetch("", query, presented=public_id)
         row = rows[0]._mapping
         ended = row["revoked_ns"] is not None or (row["expires_ns"] or now_ns + 1) <= now_ns
-        standing = None if ended else await self._standing(row["tenant_id"], row["user_id"])
-        if standing is None:
+        if standing is None or ended:
             return None
         principal = Principal(
             tenant_id=row["tenant_id"],
@@ -130,16 +134,20 @@ class Reads:
     async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None:
         """A login link or a browser's cookie, with the user's present role; None once ended or expired."""
         logins = tables.logins
-        rows = await self.fetch(
-            "", select(logins).where(logins.c.token_hash == token_hash), presented=token_hash.hex()
-        )
+        query = select(logins).where(logins.c.token_hash == token_hash)
+        rows = await self.fetch("", query, presented=token_hash.hex())
         if not rows:
+            return None
+        standing = await self._standing(rows[0]._mapping["tenant_id"], rows[0]._mapping["user_id"])
+        rows = await self.fetch(
+            "", query, presented=token_hash.hex()
+        )  # as for keys: the row after the version
+        if standing is None or not rows:
             return None
         row = dict(rows[0]._mapping)
         if row["ended_ns"] is not None or row["expires_ns"] <= time.time_ns():
             return None
-        standing = await self._standing(row["tenant_id"], row["user_id"])
-        return None if standing is None else row | {"access_version": standing[0], "role": standing[1]}
+        return row | {"access_version": standing[0], "role": standing[1]}
 
     async def _standing(self, tenant_id: str, user_id: str | None) -> tuple[int, str] | None:
         """(access version, user's role) while tenant and user are in good standing."""

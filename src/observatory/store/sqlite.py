@@ -11,21 +11,23 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from sqlalchemy import Executable, create_engine
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
 from observatory.ledger.chain import Head
 from observatory.protocol.steps import step_name
-from observatory.state import Changes, Memory, Rulebook, Step, Tenant, Wants, Write
+from observatory.state import Agent, Changes, Member, Memory, Rulebook, Session, Step, Tenant, Wants, Write
 from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
 from observatory.store.memory import (
     AGENT_CHANGES,
@@ -53,6 +55,8 @@ PRAGMAS = {
     "synchronous": 2,
     "recursive_triggers": 1,
     "foreign_keys": 1,
+    # The lane is the only one that checkpoints: with a second checkpointer SQLite before 3.51.3 can lose
+    # committed pages (its WAL-reset bug).
     "wal_autocheckpoint": 20_000,
     "cache_size": -65_536,
     "temp_store": 2,
@@ -61,21 +65,26 @@ PRAGMAS = {
 MEDIUM_ERRORS = {3, 5, 6, 7, 8, 10, 11, 13, 14, 15}
 OLDEST = (3, 35, 0)  # upserts and the JSON functions the seed's view is made of
 CHUNK = 100
-# Once this much was committed, the log is copied into the file beside the lane (see `_checkpoint`).
-CHECKPOINT_BYTES = 16 << 20
 Rows = list[tuple[Any, ...]]
 
 
-def connect(path: Path, read_only: bool = False) -> Any:
-    """A connection whose pragmas were set *and read back*: durability is never assumed."""
+def connect(path: Path, read_only: bool = False, create: bool = False) -> Any:
+    """A connection whose pragmas were set *and read back*: durability is never assumed.
+
+    Only a migration creates the file; anyone else who finds it gone must say so.
+    """
     if sqlite3.sqlite_version_info < OLDEST:
         raise StartupError(
             f"SQLite {sqlite3.sqlite_version} of this Python is too old; 3.35 or PostgreSQL is needed"
         )
-    mode = "?mode=ro" if read_only else ""
+    mode = "ro" if read_only else "rwc" if create else "rw"
     try:
         connection = sqlite3.connect(
-            f"file:{path}{mode}", uri=True, isolation_level=None, timeout=10, check_same_thread=False
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=10,
+            check_same_thread=False,
         )
         if read_only:
             connection.execute("PRAGMA query_only=1")
@@ -131,7 +140,6 @@ def _in(values: Iterable[Any]) -> tuple[str, list[Any]]:
 class SqliteTransaction:
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
-        self.written = 0
 
     def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
         ask = self._cursor.execute
@@ -270,9 +278,6 @@ class SqliteTransaction:
             for row in changes.messages
         ]
         payloads: Rows = [(base | row.sequence_number, row.raw, None, None) for row in changes.messages]
-        self.written = sum(len(row.record) for row in changes.audit) + sum(
-            len(row.raw) for row in changes.messages
-        )
         _insert_rows(self._cursor, "audit_log", 9, audit)
         _insert_rows(self._cursor, "messages", 11, messages)
         _insert_rows(self._cursor, "payloads", 4, payloads)
@@ -296,9 +301,9 @@ class SqliteTransaction:
     def _save_fleet(self, memory: Memory) -> None:
         """Upserts in multi-row statements: `executemany` would give up the interpreter at every row."""
         tenant_id, put = memory.tenant.tenant_id, self._cursor
-        agents = [agent_row(tenant_id, agent) for agent in memory.agents.values() if agent.dirty]
-        sessions = [session_row(tenant_id, one) for one in memory.sessions.values() if one.dirty]
-        members = [member_row(tenant_id, member) for member in memory.members.values() if member.dirty]
+        agents = [agent_row(tenant_id, agent) for agent in memory.touched(Agent)]
+        sessions = [session_row(tenant_id, session) for session in memory.touched(Session)]
+        members = [member_row(tenant_id, member) for member in memory.touched(Member)]
         _insert_rows(put, "agents", 15, agents, _upsert("tenant_id, entity_id", AGENT_CHANGES))
         _insert_rows(put, "sessions", 9, sessions, _upsert("tenant_id, session_id", SESSION_CHANGES))
         _insert_rows(put, "members", 8, members, _upsert("tenant_id, session_no, agent_no", MEMBER_CHANGES))
@@ -306,6 +311,8 @@ class SqliteTransaction:
     def _write(self, write: Write) -> None:
         sql, values = write_sql(write, lambda number: "?")
         self._cursor.execute(sql, values)
+        if write.where is not None and self._cursor.rowcount == 0:
+            raise StatementFailed("an update found no row")
 
 
 class SqliteStore(Reads):
@@ -318,9 +325,6 @@ class SqliteStore(Reads):
         super().__init__(SqliteShape())
         self._path = path
         self._connection: Any = None
-        self._unsettled = 0
-        self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
-        self._checkpointing: Future[None] | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="sqlite-read")
         self._engine = create_engine(
             "sqlite://",
@@ -344,8 +348,7 @@ class SqliteStore(Reads):
             self.close_lane(lane)
             raise NotDurable(f"the database cannot be written now: {error}") from error
         try:
-            transaction = SqliteTransaction(cursor)
-            value = unit(transaction)
+            value = unit(SqliteTransaction(cursor))
             cursor.execute("COMMIT")
         except BaseException as error:
             self._undo(cursor)
@@ -355,37 +358,18 @@ class SqliteStore(Reads):
                     self.close_lane(lane)
                 raise translated from error
             raise
-        self._account(transaction.written)
         return value
-
-    def _account(self, size: int) -> None:
-        """Ask for a checkpoint now and then; never wait for one, never queue a second."""
-        self._unsettled += size
-        busy = self._checkpointing is not None and not self._checkpointing.done()
-        if self._unsettled >= CHECKPOINT_BYTES and not busy:
-            self._unsettled = 0
-            self._checkpointing = self._checkpointer.submit(self._checkpoint)
-
-    def _checkpoint(self) -> None:
-        """Copy committed pages from the log into the file on the other core, without blocking anyone.
-
-        The lane's own automatic checkpoint stays as the bound of the log's growth; after this one it has
-        next to nothing left to do. Failure (a full disk) changes nothing: the log keeps what it has.
-        """
-        with suppress(sqlite3.Error, StartupError):
-            connection = connect(self._path)
-            try:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            finally:
-                connection.close()
 
     def _undo(self, cursor: Any) -> None:
         with suppress(sqlite3.Error):  # already rolled back by SQLite itself, as after a full disk
             cursor.execute("ROLLBACK")
 
     def close_lane(self, lane: int) -> None:
+        """Close the lane; what its log holds goes into the file, so that a copy of it is whole."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
+            with suppress(sqlite3.Error):  # a full disk, or a reader at work: the log stays and is read again
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.close()
 
     async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
@@ -395,8 +379,8 @@ class SqliteStore(Reads):
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, run)
-        except sqlite3.Error as error:
-            raise NotDurable(f"the database cannot be read now: {error}") from error
+        except (sqlite3.Error, SQLAlchemyError, StartupError) as error:
+            raise NotDurable(f"the database cannot be read now: {type(error).__name__}") from error
 
     async def start(self) -> None:
         await self.ping()
@@ -407,6 +391,5 @@ class SqliteStore(Reads):
         await self.head("tnt_none")
 
     async def stop(self) -> None:
-        self._checkpointer.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         self._engine.dispose()
