@@ -29,7 +29,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StartupError(
-            f"port {port} on {host} is taken or not allowed ({error.strerror}); choose another --port or --host"
+            f"port {port} on {host} is taken or not allowed ({error.strerror}); choose another (--port, --host)"
         ) from error
     return listener
 
