@@ -29,7 +29,8 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StartupError(
-            f"port {port} on {host} is taken or not allowed ({error.strerror}); choose another (--port, --host)"
+            f"port {port} on {host} is taken or not allowed ({error.strerror}); "
+            "choose another with --port or --host"
         ) from error
     return listener
 
