@@ -47,7 +47,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     violation_window_s: int = 30
     login_minutes: int = 15
     cookie_hours: int = 12
-    switch_interval_us: int = 1_000
     log_level: str = "info"
 
     @property

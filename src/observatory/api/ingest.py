@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,8 +27,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 JSON, NDJSON = b"application/json", b"application/x-ndjson"
-# How many lines are read before others get a turn: ~6 ms of work.
-TURN = 250
 IN_FLIGHT = 1_000
 encode = msgspec.json.encode
 
@@ -114,10 +113,12 @@ class Ingest:
             raise BodyError(400, "not_gzip", "the gzip body is cut short, or holds more than one member")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def judge(self, principal: Principal, raw: bytes) -> Submission | Verdict:
-        """One body at the boundary: what goes on to the corridor, or the answer when nothing does."""
+    def judge(self, principal: Principal, now_ns: int, raw: bytes) -> Submission | Verdict:
+        """One body at the boundary: what goes on to the corridor, or the answer when nothing does.
+
+        Runs in the lane's thread and is pure; `now_ns` is when the request had come in.
+        """
         found = intercept(raw, self._limits)
-        now_ns = self._house.clock()
         if isinstance(found, Violation):
             answer = Rejected(
                 reason="schema_violation", faults=found.faults, raw_payload_hash=found.raw_payload_hash
@@ -149,12 +150,14 @@ class Ingest:
             return Verdict(413, Rejected(reason="too_large", faults=(fault,)))
         return Arrival(found, principal, now_ns, len(raw))
 
+    def _hand_in(self, principal: Principal, bodies: Sequence[bytes]) -> asyncio.Future[list[Verdict]]:
+        judge = partial(self.judge, principal, self._house.clock())
+        return self._house.committer.enqueue_bodies(principal.tenant_id, bodies, judge)
+
     async def _one(self, principal: Principal, body: bytes, send: Send) -> None:
-        judged = self.judge(principal, body)
-        if not isinstance(judged, Verdict):
-            judged = (await self._house.committer.submit(principal.tenant_id, [judged]))[0]
-        extra = [(b"retry-after", b"1")] if judged.code == 503 else None
-        await self._answer(send, judged.code, encode(judged.answer), extra)
+        verdict = (await self._hand_in(principal, [body]))[0]
+        extra = [(b"retry-after", b"1")] if verdict.code == 503 else None
+        await self._answer(send, verdict.code, encode(verdict.answer), extra)
 
     async def _many(self, principal: Principal, body: bytes, send: Send) -> None:
         lines = body.split(b"\n")
@@ -165,30 +168,7 @@ class Ingest:
             raise BodyError(413, "too_many_lines", f"a request may have {limit} lines at most")
         if not lines:
             raise BodyError(400, "empty", "the body holds no line")
-        answers: list[Verdict | None] = []
-        waiting: list[tuple[list[int], Awaitable[list[Verdict]]]] = []
-        for start in range(0, len(lines), TURN):
-            await self._house.committer.calm(principal.tenant_id)
-            judged = [self.judge(principal, line) for line in lines[start : start + TURN]]
-            positions = [start + i for i, one in enumerate(judged) if not isinstance(one, Verdict)]
-            answers += [one if isinstance(one, Verdict) else None for one in judged]
-            items = [one for one in judged if not isinstance(one, Verdict)]
-            try:
-                waiting.append((positions, self._house.committer.enqueue(principal.tenant_id, items)))
-            except QueueFull as full:
-                if not waiting:
-                    raise
-                # Part of the request is in: those lines are answered, the rest is told to come again.
-                rest = Verdict(429, Refused(reason="queue_full", detail=str(full)))
-                answers = [one if one is not None or i < start else rest for i, one in enumerate(answers)]
-                answers += [rest] * (len(lines) - len(answers))
-                break
-            if start + TURN < len(lines):
-                await asyncio.sleep(0)
-        for positions, verdicts in waiting:
-            for position, verdict in zip(positions, await verdicts, strict=True):
-                answers[position] = verdict
-        await self._answer_lines(send, [one for one in answers if one is not None])
+        await self._answer_lines(send, await self._hand_in(principal, lines))
 
     async def _answer_lines(self, send: Send, verdicts: list[Verdict]) -> None:
         if all(verdict.code == 503 for verdict in verdicts):
@@ -235,11 +215,8 @@ class Ingest:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             fault = Fault(path="", problem="a frame is a JSON object {id, message}")
             return None, Verdict(400, Rejected(reason="not_a_frame", faults=(fault,)))
-        judged = self.judge(principal, bytes(envelope.message))
-        if isinstance(judged, Verdict):
-            return envelope.id, judged
         try:
-            return envelope.id, self._house.committer.enqueue(principal.tenant_id, [judged])
+            return envelope.id, self._hand_in(principal, [bytes(envelope.message)])
         except QueueFull as full:
             return envelope.id, Verdict(429, Refused(reason="queue_full", detail=str(full)))
         except GatewayStopped as stopped:

@@ -14,7 +14,6 @@ def exposition(house: House) -> str:
         *_metric(
             "observatory_commit_seconds_total", "counter", "Time spent in transactions", counters.commit_s
         ),
-        *_metric("observatory_think_seconds_total", "counter", "Of it before writing", counters.think_s),
         *_metric("observatory_batch_largest", "gauge", "Largest batch so far", counters.largest_batch),
         *_metric(
             "observatory_batches_refused_total",

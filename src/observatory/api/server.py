@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -59,8 +58,6 @@ class _Server(uvicorn.Server):
 
 async def serve(house: House, listener: socket.socket, ready: Callable[[], Any]) -> None:
     settings = house.settings
-    # A busy event loop must not starve the writer thread of the interpreter (architecture, store rules).
-    sys.setswitchinterval(settings.switch_interval_us / 1_000_000)
     # Messages make no cycles: what start-up built is never looked at again, the rest seldom.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StatementFailed
 from observatory.gateway.pipeline import Batch
@@ -22,11 +23,14 @@ from observatory.protocol.answers import Fault, Refused, Rejected
 from observatory.state import Act, Arrival, Breach, Memory, Submission, Verdict
 
 log = logging.getLogger("observatory.gateway")
-# A door waits no longer than this for the lane; past it both just share.
-PATIENCE_S = 0.05
 # For so many tenants a lane keeps what it knows between batches.
 KNOWN_TENANTS = 32
 HALF_OPEN_S = 5.0
+
+
+# Reads one body: what goes on to the corridor, or the answer when nothing does.
+Judge = Callable[[bytes], Submission | Verdict]
+FAILED = Verdict(500, Refused(reason="internal_error", detail="this message was not accepted"))
 
 
 class Parcel:
@@ -43,11 +47,29 @@ class Parcel:
 
 
 class Part:
-    __slots__ = ("items", "offset", "parcel", "size")
+    """A share of a parcel, small enough for one transaction.
 
-    def __init__(self, parcel: Parcel, offset: int, items: Sequence[Submission]) -> None:
-        self.parcel, self.offset, self.items = parcel, offset, items
-        self.size = sum(item.size for item in items)
+    A door hands in bodies as they came; they are judged here, in the lane's thread. Judged at the door they
+    would contend with the lane for the interpreter (a tenth more CPU a message) and hold up every other
+    client while a long batch is read.
+    """
+
+    __slots__ = ("_items", "_judge", "count", "offset", "parcel", "size")
+
+    def __init__(
+        self, parcel: Parcel, offset: int, items: Sequence[Any], size: int, judge: Judge | None
+    ) -> None:
+        self.parcel, self.offset, self.count, self.size = parcel, offset, len(items), size
+        self._items, self._judge = items, judge
+
+    def judged(self) -> list[Submission | Verdict]:
+        if self._judge is None:
+            return list(self._items)
+        try:
+            return [self._judge(body) for body in self._items]
+        except Exception as error:  # noqa: BLE001 - a defect of ours; the lane must live on
+            _tell_defect(error)
+            return [FAILED] * self.count
 
 
 class Counters:
@@ -60,7 +82,6 @@ class Counters:
         self.not_durable = 0
         self.largest_batch = 0
         self.commit_s = 0.0
-        self.think_s = 0.0
         # When nothing could be made durable since the last success; None while all is well.
         self.failed_at: float | None = None
 
@@ -78,16 +99,13 @@ class Lane:
         self._known: dict[str, Memory] = {}
         self.messages = 0
         self.bytes = 0
-        self._thinking = False
-        self._started = 0.0
-        self._patient: list[asyncio.Future[None]] = []
         self._thread = threading.Thread(target=self._work, name=f"lane-{number}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def put(self, tenant_id: str, parts: list[Part]) -> None:
-        count = sum(len(part.items) for part in parts)
+        count = sum(part.count for part in parts)
         size = sum(part.size for part in parts)
         with self._ready:
             if self._stopping:
@@ -107,29 +125,6 @@ class Lane:
             queue.extend(parts)
             self._ready.notify()
 
-    async def calm(self) -> None:
-        """Wait, briefly, while the lane computes.
-
-        Lane and doors share one interpreter. A door that judges a long batch while the lane *thinks* slows
-        both and leaves the core idle while the lane *writes* (the database works without the interpreter).
-        Taking turns makes the two overlap: 110 to 85 µs a message.
-        """
-        if not self._thinking:
-            return
-        turn = asyncio.get_running_loop().create_future()
-        with self._ready:
-            self._patient.append(turn)
-        await asyncio.wait([turn], timeout=PATIENCE_S)
-
-    def _wrote(self) -> None:
-        if self._thinking:
-            self._committer.counters.think_s += time.perf_counter() - self._started
-        self._thinking = False
-        if self._patient:
-            with self._ready:
-                patient, self._patient = self._patient, []
-            self._committer.release(patient)
-
     def stop(self) -> None:
         with self._ready:
             self._stopping = True
@@ -148,9 +143,9 @@ class Lane:
             tenant_id = self._turn.popleft()
             queue, count = self._waiting[tenant_id], 0
             parts: list[Part] = []
-            while queue and (not parts or count + len(queue[0].items) <= self._committer.batch_size):
+            while queue and (not parts or count + queue[0].count <= self._committer.batch_size):
                 parts.append(queue.popleft())
-                count += len(parts[-1].items)
+                count += parts[-1].count
                 self.bytes -= parts[-1].size
             if queue:
                 self._turn.append(tenant_id)
@@ -162,14 +157,17 @@ class Lane:
     def _work(self) -> None:
         while (taken := self._take()) is not None:
             tenant_id, parts = taken
-            items = [item for part in parts for item in part.items]
-            verdicts, sequence = self._commit(tenant_id, items)
+            judged = [one for part in parts for one in part.judged()]
+            items = [one for one in judged if not isinstance(one, Verdict)]
+            found, sequence = self._commit(tenant_id, items) if items else ([], 0)
+            rest = iter(found)
+            verdicts = [one if isinstance(one, Verdict) else next(rest) for one in judged]
             finished, start = [], 0
             for part in parts:
-                end = start + len(part.items)
+                end = start + part.count
                 parcel = part.parcel
-                parcel.verdicts[part.offset : part.offset + len(part.items)] = verdicts[start:end]
-                parcel.missing -= len(part.items)
+                parcel.verdicts[part.offset : part.offset + part.count] = verdicts[start:end]
+                parcel.missing -= part.count
                 if parcel.missing == 0:
                     finished.append(parcel)
                 start = end
@@ -181,12 +179,9 @@ class Lane:
         committer = self._committer
         batch = Batch(committer.service, tenant_id, items, committer.clock())
         known = self._known.pop(tenant_id, None)  # a failed batch leaves nothing to go on from
-        self._started = started = time.perf_counter()
-        self._thinking = True
+        started = time.perf_counter()
         try:
-            verdicts, memory = committer.writer.transact(
-                self._number, lambda tx: batch.run(tx, known, self._wrote)
-            )
+            verdicts, memory = committer.writer.transact(self._number, lambda tx: batch.run(tx, known))
         except NotDurable as error:
             committer.counters.not_durable += 1
             committer.counters.failed_at = time.monotonic()
@@ -201,8 +196,6 @@ class Lane:
                 right, second = self._commit(tenant_id, items[middle:])
                 return left + right, max(first, second)
             return self._answer_culprit(tenant_id, items[0], error)
-        finally:
-            self._wrote()
         if (kept := memory.settled()) is not None:
             self._known[tenant_id] = kept
             if len(self._known) > KNOWN_TENANTS:  # oldest first: a tenant is put back at the end each time
@@ -233,13 +226,17 @@ class Lane:
             return self._commit(tenant_id, [breach])
         if isinstance(error, StatementFailed) and isinstance(item, Act):
             return [Verdict(409, Refused(reason="conflict", detail="this contradicts what is stored"))], 0
-        # Only the type and place: an error's text may quote a payload.
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
-        log.error("a submission failed: %s at %s", type(error).__name__, place)
-        return [Verdict(500, Refused(reason="internal_error", detail="this message was not accepted"))], 0
+        _tell_defect(error)
+        return [FAILED], 0
+
+
+def _tell_defect(error: Exception) -> None:
+    """Only the type and place: an error's text may quote a payload."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    log.error("a submission failed: %s at %s", type(error).__name__, place)
 
 
 class Committer:
@@ -288,10 +285,25 @@ class Committer:
         return sum(lane.messages for lane in self._lanes), sum(lane.bytes for lane in self._lanes)
 
     def enqueue(self, tenant_id: str, items: Sequence[Submission]) -> asyncio.Future[list[Verdict]]:
-        """Hand items in at once; the future holds one verdict per item, in order, when all is durable.
+        """Hand items in at once; the future holds one verdict for each, in order, when all is durable.
 
         Raises QueueFull or GatewayStopped, and then nothing was taken.
         """
+        return self._put(tenant_id, items, [item.size for item in items], None)
+
+    def enqueue_bodies(
+        self, tenant_id: str, bodies: Sequence[bytes], judge: Judge
+    ) -> asyncio.Future[list[Verdict]]:
+        """The same for bodies as they came; the lane judges them."""
+        return self._put(tenant_id, bodies, [len(body) for body in bodies], judge)
+
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+        """`enqueue` and wait. A caller that is cancelled loses the answer, never the act."""
+        return await asyncio.shield(self.enqueue(tenant_id, items))
+
+    def _put(
+        self, tenant_id: str, items: Sequence[Any], sizes: list[int], judge: Judge | None
+    ) -> asyncio.Future[list[Verdict]]:
         if self._loop is None:
             raise GatewayStopped("the gateway has not started")
         parcel = Parcel(len(items), self._loop)
@@ -299,21 +311,12 @@ class Committer:
             parcel.finish()
             return parcel.future
         step = max(1, self.batch_size // 2)
-        parts = [Part(parcel, i, items[i : i + step]) for i in range(0, len(items), step)]
+        parts = [
+            Part(parcel, i, items[i : i + step], sum(sizes[i : i + step]), judge)
+            for i in range(0, len(items), step)
+        ]
         self._lanes[self.writer.lane(tenant_id)].put(tenant_id, parts)
         return parcel.future
-
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
-        """`enqueue` and wait. A caller that is cancelled loses the answer, never the message."""
-        return await asyncio.shield(self.enqueue(tenant_id, items))
-
-    async def calm(self, tenant_id: str) -> None:
-        """For a door with much to judge: let the tenant's lane finish thinking first."""
-        await self._lanes[self.writer.lane(tenant_id)].calm()
-
-    def release(self, patient: list[asyncio.Future[None]]) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(_let_go, patient)
 
     def done(self, tenant_id: str, sequence: int, parcels: list[Parcel]) -> None:
         assert self._loop is not None
@@ -324,9 +327,3 @@ class Committer:
             parcel.finish()
         if sequence:
             self._publish(Notice(tenant_id, sequence))
-
-
-def _let_go(patient: list[asyncio.Future[None]]) -> None:
-    for turn in patient:
-        if not turn.done():
-            turn.set_result(None)

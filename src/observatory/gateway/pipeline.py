@@ -8,7 +8,7 @@ socket or a clock of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -62,15 +62,12 @@ class Batch:
                 wants.agents |= item.wants.agents
         return wants
 
-    def run(
-        self, transaction: Transaction, known: Memory | None, before_save: Callable[[], None] = lambda: None
-    ) -> tuple[list[Verdict], Memory]:
-        """The verdicts and the memory after them; `before_save` marks where thinking ends."""
+    def run(self, transaction: Transaction, known: Memory | None) -> tuple[list[Verdict], Memory]:
+        """The verdicts, and the memory after them; `known` is that of the batch before."""
         memory = transaction.load(self._tenant_id, self.wants(), known)
         changes = Changes()
         scribe = Scribe(self._service, memory, changes, self._now_ns)
         verdicts = [self._judge(item, memory, changes, scribe) for item in self._items]
-        before_save()
         if changes.audit or changes.writes:
             transaction.save(memory, changes)
         return verdicts, memory
