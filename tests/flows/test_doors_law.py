@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import uuid
 
 import httpx2
@@ -121,3 +122,18 @@ def test_a_signal_ends_the_gateway_cleanly_s20(fresh_server: Server, how: str) -
     process.send_signal(getattr(signal, how))
     assert process.wait(timeout=30) == 0
     assert "Traceback" not in fresh_server.log
+
+
+def test_after_a_clean_stop_the_file_alone_is_the_whole_archive_and_its_owners_alone_s74(
+    fresh_server: Server,
+) -> None:
+    assert fresh_server.send(decision_log()).status_code == 202
+    folder = fresh_server.folder
+    fresh_server.process.send_signal(signal.SIGTERM)
+    assert fresh_server.process.wait(timeout=30) == 0
+    log = folder / "observatory.db-wal"
+    assert not log.exists() or log.stat().st_size == 0
+    with sqlite3.connect(f"file:{folder / 'observatory.db'}?mode=ro&immutable=1", uri=True) as database:
+        assert database.execute("SELECT count(*) FROM messages").fetchone() == (1,)
+    open_to_others = [path.name for path in folder.iterdir() if path.stat().st_mode & 0o077]
+    assert open_to_others == []
