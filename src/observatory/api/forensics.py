@@ -23,8 +23,6 @@ from observatory.protocol import clock
 from observatory.protocol.identity import agent_entity_id, canonical_uuid
 from observatory.protocol.otel import trace_id_of_session
 
-EVENT_PAGE = "Audit events in the seed's shape, exactly as hashed."
-
 
 @get("/messages", summary="The message archive, newest first", operation_id="list_messages")
 async def list_messages(

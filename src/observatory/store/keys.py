@@ -13,10 +13,6 @@ SEQ_BITS = 40
 SEQ_MASK = (1 << SEQ_BITS) - 1
 
 
-def row_key(tenant_no: int, sequence_number: int) -> int:
-    return (tenant_no << SEQ_BITS) | sequence_number
-
-
 def dedupe_key(tenant_id: str, name: str) -> int:
     digest = hashlib.sha256(f"{tenant_id}\n{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
