@@ -62,8 +62,9 @@ bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
 bench-peers: $(SYNCED)  ## measure side by side with peers (issue 9)
 	@echo "bench-peers: not yet; the comparison with peers is built by issue 9."
 
-soak: $(SYNCED)  ## the long fault runs: 100 kill -9 cycles under load
+soak: $(SYNCED)  ## the long fault runs: kill -9, 100 times under load and 200 times amid interventions
 	@$(PY) -m bench.kill --cycles 100
+	@$(PY) -m bench.interrupted --cycles 200
 
 trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open
 	@$(PY) tools/trace.py

@@ -9,10 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import rates, scale, stages, verification
+from bench import channels, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
-NAMES = ("ingest", "single", "violations", "stages", "postgres", "million", "verify")
+NAMES = ("ingest", "single", "violations", "stages", "channels", "postgres", "million", "verify")
 
 
 def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path | None:
@@ -28,6 +28,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "single": rates.single,
         "violations": rates.violations,
         "stages": stages.stages,
+        "channels": channels.channels,
         "postgres": scale.postgres,
     }
     plain[name](report, folder)

@@ -24,10 +24,13 @@ from observatory.api.auth import Auth
 from observatory.api.god_mode import make_key, make_login, make_user
 from observatory.api.house import House
 from observatory.bus.memory import MemoryBus
+from observatory.daemons import deadlines, gatekeeper, stager
+from observatory.daemons.dispatcher import Dispatcher
 from observatory.daemons.publisher import Publisher
+from observatory.daemons.reaper import Due, Reaper
 from observatory.daemons.runner import Daemon, Runner
 from observatory.errors import StartupError
-from observatory.gateway import access
+from observatory.gateway import access, policy
 from observatory.gateway.committer import Committer
 from observatory.gateway.record import Service
 from observatory.ports import Listens, Store
@@ -86,6 +89,7 @@ async def built(settings: Settings) -> AsyncIterator[House]:
         raise StartupError(
             "a bus URL is given, but this version has only the in-process bus; leave --bus out"
         )
+    policy.settle(settings.policy_default)
     store = await open_store(settings)
     bus = MemoryBus()
     committer = Committer(
@@ -97,18 +101,31 @@ async def built(settings: Settings) -> AsyncIterator[House]:
         batch_size=settings.commit_batch,
     )
     publisher = Publisher(store, bus, settings.live_backlog)
-    daemons: dict[str, Daemon] = {"publisher": publisher.run}
+    dispatcher = Dispatcher(store, bus, committer.submit, committer.enqueue, settings.redelivery_s)
+    daemons: dict[str, Daemon] = {"publisher": publisher.run, "dispatcher": dispatcher.run}
     if isinstance(store, Listens):  # rows that other gateways commit on the same database
         daemons["listener"] = partial(store.listen, bus.publish)
-    house = House(settings, store, committer, publisher, Auth(store, settings))
+    house = House(settings, store, committer, publisher, dispatcher, Auth(store, settings))
+    daemons["clock"] = Reaper(house, dues(house)).run
     committer.start()
     try:
         async with Runner(daemons):
             await furnish(house)
+            await gatekeeper.sweep(house, house.clock())
             yield house
     finally:
         await committer.stop()
         await store.stop()
+
+
+def dues(house: House) -> list[Due]:
+    """What happens by the clock, beside the registry's own."""
+    return [
+        Due("gates and pauses", 1.0, partial(gatekeeper.answer, house)),
+        Due("lines left standing", 30.0, partial(gatekeeper.sweep, house)),
+        Due("decisions", 1.0, partial(deadlines.due, house.store, house.committer)),
+        Due("kill-switch stages", 0.5, partial(stager.stage, house)),
+    ]
 
 
 def start(settings: Settings) -> None:

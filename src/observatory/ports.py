@@ -7,11 +7,12 @@ holds a row the database refuses; nothing was written).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from observatory.ledger.chain import Head
 from observatory.state import Changes, Memory, Principal, Wants
 
 T = TypeVar("T")
@@ -30,8 +31,29 @@ class Transaction(Protocol):
         """Write the changes, the rows of memory that were touched and the new head. Order of rows is kept."""
 
 
+class Statement(NamedTuple):
+    """In the words of the database that made it, with every value at hand."""
+
+    sql: str
+    values: Sequence[Any]
+    must_hit: bool = False  # an update that finds no row contradicts what is stored
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A batch whose rows are built: it shares nothing with the memory it was made from."""
+
+    tenant_id: str
+    head: Statement  # moves the head, and only from where the thinking began
+    statements: list[Statement]
+
+
 class Writer(Protocol):
-    """The one way to change the record."""
+    """The one way to change the record.
+
+    A batch is run under the lock (`transact`), or thought about without it (`look`, `finish`) while another
+    is being written, and then written only if the head has not moved (`write`). A lane is used by two
+    threads: one calls `transact` and `write`, the other `look` and `look_more`.
+    """
 
     def lane(self, tenant_id: str) -> int:
         """Which of `lanes` commits this tenant; one tenant never has two."""
@@ -46,7 +68,27 @@ class Writer(Protocol):
         SQLite WAL with synchronous=FULL, or PostgreSQL with synchronous_commit=on.
         """
 
-    def close_lane(self, lane: int) -> None: ...
+    def look(
+        self, lane: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool
+    ) -> Memory | None:
+        """What a batch must know, read without a lock; None when it can be known only under the lock.
+
+        `known` is the memory of the batch before. If that one `is_pending`, still being written, its memory
+        is believed: `write` finds out. NotDurable when nothing can be read.
+        """
+
+    def look_more(self, lane: int, memory: Memory, wants: Wants) -> None:
+        """The same for messages that join a batch already begun."""
+
+    def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
+        """The rows of a batch that was thought about from `base`. Memory may be changed afterwards."""
+
+    def write(self, lane: int, batch: Finished) -> bool:
+        """Lock the head; write the batch in one durable transaction, as `transact` does, if the head is its
+        base. False, and nothing is written, if it is not."""
+
+    def close_lane(self, lane: int) -> None:
+        """Close both sides of the lane; nobody may be using it."""
 
 
 class StoredEvent(msgspec.Struct, frozen=True):
@@ -66,7 +108,9 @@ class StoredMessage(msgspec.Struct, frozen=True):
     state: str
     parents: str | None
     parent_inferred: bool
-    raw: bytes | None
+    raw: bytes | None  # as the agent sent it
+    # What was put in its place by a person, and is or would be forwarded.
+    rewritten: bytes | None = None
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,8 +171,177 @@ class Directory(Protocol):
         """A login link or browser cookie still good, with its user's present role."""
 
 
-class Store(Writer, Archive, Directory, Protocol):
-    """A database adapter keeps all three promises."""
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """Something an agent is to be told. `raw` is the content of the message it carries, as delivered."""
+
+    sequence_number: int
+    agent_no: int
+    kind: str
+    created_ns: int
+    given_ns: int | None = None
+    session_no: int = 0
+    # Of no session: all three are None.
+    session_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    message_id: str | None = None
+    message_type: str | None = None
+    sender_id: str | None = None
+    sender_entity: str | None = None
+    body: str | None = None
+    raw: bytes | None = None
+
+
+class Arrived(NamedTuple):
+    """A delivery was committed. `access_version` is the tenant's at the time of reading."""
+
+    sequence_number: int
+    agent_no: int
+    kind: str
+    state: str
+    access_version: int
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of an agent's pending deliveries: exclusive `after`, inclusive `until`."""
+
+    agent_no: int
+    after: int = 0
+    until: int | None = None
+    kind: str | None = None
+
+
+class Stops(msgspec.Struct, frozen=True):
+    """Whom engaged kill-switches cover now."""
+
+    everyone: bool = False
+    agents: frozenset[int] = frozenset()
+
+    def covers(self, agent_no: int) -> bool:
+        return self.everyone or agent_no in self.agents
+
+
+class Inbox(Protocol):
+    """What waits for agents, as last committed, in sequence order. A delivery's key is (number, agent)."""
+
+    async def arrivals(self, tenant_id: str, after: tuple[int, int], limit: int) -> list[Arrived]:
+        """Every delivery past a key, of all agents; without content."""
+
+    async def pending(self, tenant_id: str, where: Pending, limit: int) -> list[Delivery]:
+        """What one agent has not acknowledged, with its content."""
+
+    async def deliveries(
+        self, tenant_id: str, keys: Sequence[tuple[int, int]], content: bool
+    ) -> list[Delivery]:
+        """Those named, whatever their state; an unknown key is left out."""
+
+    async def paused_sessions(self, tenant_id: str, agent_no: int) -> list[str]:
+        """Ids of the sessions in which a person has paused this agent."""
+
+    async def instructed(self, tenant_id: str, agent_no: int) -> int:
+        """The newest version of its instructions that waits for this agent; 0 when none does."""
+
+    async def stops(self, tenant_id: str) -> Stops: ...
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How far a kill-switch reaches: agents and sessions in its scope, messages that wait in their lines."""
+
+    agents: int
+    sessions: int
+    held: int
+
+
+class Standstill(Protocol):
+    """What kill-switches would hold and do hold, as last committed."""
+
+    async def reach(self, tenant_id: str, **agents: str) -> Reach:
+        """Of agents whose columns are equal to these; without any, of the whole tenant."""
+
+    async def waiting(self, tenant_id: str) -> list[tuple[str, int]]:
+        """(session id, held messages) where neither gate nor pause holds them, oldest first."""
+
+
+class Silent(msgspec.Struct, frozen=True):
+    """An agent in the map, and when its heart was last heard."""
+
+    agent_no: int
+    entity_id: str
+    heartbeat_ns: int
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """Work that waits for somebody: parked (agent 0) by address, or left with an evicted agent."""
+
+    agent_no: int
+    address: str | None
+    waiting: int
+
+
+class Stranded(msgspec.Struct, frozen=True):
+    """One delivery of a backlog: enough to hand it on."""
+
+    sequence_number: int
+    agent_no: int
+    sender_no: int
+    session_no: int
+    address: str | None
+    message_seq: int
+    trace_id: str
+
+
+class EdgeCount(msgspec.Struct, frozen=True):
+    """What went from one agent to another; `place` instead of the other when it is parked (agent 0)."""
+
+    sender_no: int
+    agent_no: int
+    place: str | None
+    messages: int
+    recent: int
+    unacknowledged: int
+    oldest_ns: int | None  # of those
+
+
+class Traffic(Protocol):
+    """What goes between agents and what of it waits, as last committed."""
+
+    async def silent(self, tenant_id: str, before_ns: int, limit: int) -> list[Silent]:
+        """Agents not evicted whose last heartbeat is no later than that, the most silent first."""
+
+    async def rooms(self, tenant_id: str, agent_no: int) -> list[str]:
+        """Ids of the sessions with others in which this agent is now, the newest first."""
+
+    async def backlog(self, tenant_id: str) -> list[Backlog]: ...
+
+    async def stranded(
+        self, tenant_id: str, agent_no: int, address: str | None, limit: int
+    ) -> list[Stranded]:
+        """The deliveries of one backlog, oldest first."""
+
+    async def edges(self, tenant_id: str, since_ns: int, recent_ns: int) -> list[EdgeCount]:
+        """Deliveries made since, by sender and receiver; what was handed on counts where it went."""
+
+    async def latencies(self, tenant_id: str, since_ns: int, limit: int) -> list[tuple[int, int, int]]:
+        """(sender, receiver, ns from delivery to acknowledgement) of the newest acknowledged since."""
+
+
+class Holds(Protocol):
+    """What is held, and what is due."""
+
+    async def holds_page(
+        self, tenant_id: str, after: int | None, limit: int, gates_only: bool
+    ) -> list[dict[str, Any]]:
+        """Open holds in arrival order, past a sequence number."""
+
+    async def gates_due(self, tenant_id: str, now_ns: int, limit: int) -> list[tuple[str, int]]:
+        """(session id, sequence number) of open gates whose time is over."""
+
+    async def pauses_acknowledged(self, tenant_id: str, limit: int) -> list[dict[str, Any]]:
+        """Pauses in force, acknowledged and not yet confirmed, with their session and entity ids."""
+
+
+class Store(Writer, Archive, Directory, Holds, Inbox, Standstill, Traffic, Protocol):
+    """A database adapter keeps all of these promises."""
 
     dialect: str
 

@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -22,6 +22,9 @@ PREFIX = "OBSERVATORY_"
 # Read by the SDK and by tests of this project, not by the server.
 FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG"})
 DATABASES = ("postgresql://", "postgres://", "sqlite:///")
+
+# A time or a count that must be at least one.
+Whole = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,8 +48,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     commit_batch: int = 1_000
     live_backlog: int = 5_000
     violation_window_s: int = 30
+    heartbeat_check_s: Whole = 30
+    heartbeat_timeout_s: Whole = 90
+    breaker_window_s: Whole = 60
+    breaker_min_calls: Whole = 10
+    breaker_failure_ratio: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    breaker_open_s: Whole = 30
+    redelivery_s: int = 30
     login_minutes: int = 15
     cookie_hours: int = 12
+    kill_release_batch: int = 500
+    policy_default: Literal["allow", "deny"] = "allow"
     log_level: str = "info"
 
     @property
@@ -74,6 +86,8 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
         raise StartupError(f"a setting is not usable: {error}; see docs/guides/settings.md") from error
     if not 0 <= settings.port <= 65_535:
         raise StartupError("a port is a number from 0 to 65535 (0 takes a free one)")
+    if settings.heartbeat_timeout_s < settings.heartbeat_check_s:
+        raise StartupError("heartbeat_timeout_s may not be shorter than heartbeat_check_s")
     if settings.db and not settings.db.startswith(DATABASES):
         raise StartupError(
             "a database URL begins with postgresql:// or sqlite:/// (three slashes and a path); "

@@ -8,16 +8,30 @@ Who changes a row says so with `touch`: what was touched is written, nothing els
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
 from observatory.ledger.chain import Head
 from observatory.protocol.message import Message
+from observatory.protocol.rulebook import Budget, KillSwitch, PolicyRule, Route
 from observatory.protocol.versions import Judgement, VersionEntry
+from observatory.rows import (
+    Agent,
+    AuditRow,
+    Breaker,
+    DeliveryRow,
+    Hold,
+    Kept,
+    Member,
+    MessageRow,
+    Session,
+    Step,
+    Tenant,
+    Write,
+)
 
 Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
-MessageState = Literal["forwarded", "held", "refused"]
 HOME_TENANT = "tnt_default"
 Row = TypeVar("Row")
 # Rows that are kept from one batch to the next; beyond it they are read again.
@@ -50,74 +64,6 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return "agent" if self.role == "agent" else "user" if self.user_id else "system"
 
 
-class Tenant(msgspec.Struct, kw_only=True):
-    """The tenant's row, locked for the length of one transaction."""
-
-    tenant_id: str
-    tenant_no: int
-    sessions: int = 0
-    agents: int = 0
-    access_version: int = 0
-    rulebook_version: int = 0
-    disabled: bool = False
-
-
-class Agent(msgspec.Struct, kw_only=True):
-    agent_no: int
-    entity_id: str
-    agent_id: str
-    agent_type: str | None = None
-    capability_version: str | None = None
-    cluster_id: str | None = None
-    model: str | None = None
-    provider: str | None = None
-    hub_address: str | None = None
-    trust_level: str = "unverified"
-    first_seen_ns: int = 0
-    last_seen_ns: int = 0
-    violation_ns: int | None = None
-    messages: int = 0
-    dirty: bool = False
-
-
-class Session(msgspec.Struct, kw_only=True):
-    session_no: int
-    session_id: str
-    trace_id: str
-    first_seq: int = 0
-    last_seq: int = 0
-    started_ns: int = 0
-    last_ns: int = 0
-    messages: int = 0
-    dirty: bool = False
-
-
-class Member(msgspec.Struct, kw_only=True):
-    """One agent within one session: what rulings 2c and 19 need to know of it."""
-
-    session_no: int
-    agent_no: int
-    last_step: str | None = None
-    last_seq: int = 0
-    messages: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    dirty: bool = False
-
-
-class Step(msgspec.Struct, frozen=True, gc=False):
-    """A step already archived: enough to answer a repeat as the first was answered."""
-
-    name: str
-    sequence_number: int
-    digest: bytes
-    session_id: str
-    step_id: str
-    message_id: str
-    state: MessageState
-    warnings: tuple[str, ...]
-
-
 class Rulebook(msgspec.Struct, frozen=True):
     """What operators have ruled for the tenant; cached, its number is re-read under the lock."""
 
@@ -125,6 +71,15 @@ class Rulebook(msgspec.Struct, frozen=True):
     versions: dict[str, dict[str, VersionEntry]] = {}
     # Versions met without being registered: each was told of once (ruling 5).
     noted: frozenset[tuple[str, str]] = frozenset()
+    policies: tuple[PolicyRule, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    routes: dict[str, Route] = {}
+    # Engaged and releasing ones only.
+    kill_switches: tuple[KillSwitch, ...] = ()
+    # agent type -> the version of its instructions in force
+    instructions: dict[str, int] = {}
+    # Capabilities that have a breaker; its counts are rows of their own.
+    breakers: frozenset[str] = frozenset()
 
 
 class Memory(msgspec.Struct):
@@ -135,21 +90,38 @@ class Memory(msgspec.Struct):
     sessions: dict[str, Session] = {}
     members: dict[tuple[int, int], Member] = {}
     steps: dict[str, Step] = {}
+    # session_no -> sequence number -> open hold; whole for every session in `sessions`
+    holds: dict[int, dict[int, Hold]] = {}
+    breakers: dict[str, Breaker] = {}
+    # Rare rows a batch named: table -> key -> row. Read anew each time, changed in place by who writes them.
+    rows: dict[str, dict[Any, dict[str, Any]]] = {}
+    # `type:x` or `cluster:y` -> entity ids of the agents that are meant, evicted ones left out
+    fleet: dict[str, list[str]] = {}
+    # Bytes of messages asked for, by sequence number: what a release forwards, what a decision asked.
+    raws: dict[int, bytes] = {}
     noted: set[tuple[str, str]] = msgspec.field(default_factory=set)
     # (agent type, version) -> what the registry says, worked out once a batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
     gone_keys: set[str] = msgspec.field(default_factory=set)
-    changed: list[Agent | Session | Member] = []
+    changed: list[Kept] = []
 
-    def recall(self, known: Memory | None) -> None:
+    def recall(self, known: Memory | None, is_pending: bool = False) -> None:
         """Take over the rows of the batch before, if nobody has appended since.
 
         What changes a session, an agent or a member appends an event: an unmoved head proves them true.
+        While that batch is still being written its head is foreseen and the proof comes later, when this
+        batch is written: all it left is taken over, its steps too, which cannot be read yet.
         """
-        if known is not None and known.head == self.head:
+        if known is None:
+            return
+        if is_pending:
+            known.tenant.disabled = self.tenant.disabled
+            self.tenant, self.head, self.steps = known.tenant, known.head, dict(known.steps)
+        if known.head == self.head:
             self.sessions, self.agents, self.members = known.sessions, known.agents, known.members
+            self.holds, self.breakers = known.holds, known.breakers
 
-    def touch(self, row: Agent | Session | Member) -> None:
+    def touch(self, row: Kept) -> None:
         """This row was made or changed and must be saved."""
         if not row.dirty:
             row.dirty = True
@@ -158,13 +130,20 @@ class Memory(msgspec.Struct):
     def touched(self, kind: type[Row]) -> list[Row]:
         return [row for row in self.changed if isinstance(row, kind)]
 
-    def settled(self) -> Memory | None:
-        """After the commit: what the next batch may recall; None when it is too much to keep."""
-        if len(self.sessions) + len(self.agents) + len(self.members) > KEPT_ROWS:
+    def settled(self, since: int | None = None) -> Memory | None:
+        """Once its rows are built: what the next batch may recall; None when it is too much to keep.
+
+        Steps given a number after `since` are kept for a batch that begins before they can be read.
+        """
+        held = sum(map(len, self.holds.values()))
+        if len(self.sessions) + len(self.agents) + len(self.members) + held > KEPT_ROWS:
             return None
         for row in self.changed:
             row.dirty = False
-        self.changed, self.steps = [], {}
+        kept = {} if since is None else self.steps
+        self.steps = {name: step for name, step in kept.items() if step.sequence_number > (since or 0)}
+        self.changed = []
+        self.rows, self.fleet, self.raws = {}, {}, {}  # read anew by whoever names them
         return self
 
 
@@ -176,6 +155,39 @@ class Wants(msgspec.Struct):
     agents: set[str] = msgspec.field(default_factory=set)
     # key id -> the access version it was last checked at; a newer version under the lock means: look again
     keys: dict[str, int] = msgspec.field(default_factory=dict)
+    # table -> keys; see `ROW_KEYS` in store/memory.py for which column is the key
+    rows: dict[str, set[Any]] = msgspec.field(default_factory=dict)
+    addresses: set[str] = msgspec.field(default_factory=set)
+    # Sessions whose held messages may be released: their bytes are needed too.
+    releases: set[str] = msgspec.field(default_factory=set)
+    # Sessions whose members are meant: policies must know who they are.
+    rooms: set[str] = msgspec.field(default_factory=set)
+    # Held messages that are meant by name: theirs come first, however many wait.
+    named: set[str] = msgspec.field(default_factory=set)
+
+    def row(self, table: str, key: Any) -> None:
+        self.rows.setdefault(table, set()).add(key)
+
+    def recipient(self, target: str) -> None:
+        """An entity id, or an address: `type:…`, `cluster:…`, `session:…`."""
+        if target.startswith(("type:", "cluster:")):
+            self.addresses.add(target)
+        elif target.startswith("session:"):
+            self.sessions.add(target[8:])
+            self.rooms.add(target[8:])
+        else:
+            self.agents.add(target)
+
+    def add(self, other: Wants) -> None:
+        self.steps |= other.steps
+        self.sessions |= other.sessions
+        self.agents |= other.agents
+        self.addresses |= other.addresses
+        self.releases |= other.releases
+        self.named |= other.named
+        self.rooms |= other.rooms
+        for table, keys in other.rows.items():
+            self.rows.setdefault(table, set()).update(keys)
 
 
 class Draft(msgspec.Struct, kw_only=True, gc=False):
@@ -201,46 +213,12 @@ class Draft(msgspec.Struct, kw_only=True, gc=False):
     trust_level: str | None = None
 
 
-class AuditRow(msgspec.Struct, frozen=True, gc=False):
-    sequence_number: int
-    timestamp_ns: int
-    severity: int
-    session_no: int
-    sender_id: str | None
-    recipient_id: str | None
-    record: bytes
-    leaf_hash: bytes
-
-
-class MessageRow(msgspec.Struct, frozen=True, gc=False):
-    sequence_number: int
-    message_id: str
-    step_id: str
-    name: str
-    session_no: int
-    message_type: str
-    state: MessageState
-    parents: str | None
-    parent_inferred: bool
-    warnings: str | None
-    digest: bytes
-    raw: bytes
-
-
-class Write(msgspec.Struct, frozen=True):
-    """A rare row written by an act: an insert, an update of the rows `where` names, or an upsert on `key`."""
-
-    table: str
-    values: dict[str, Any]
-    where: dict[str, Any] | None = None
-    key: tuple[str, ...] = ()
-
-
 class Changes(msgspec.Struct):
     """Everything one transaction writes, already numbered and hashed."""
 
     audit: list[AuditRow] = msgspec.field(default_factory=list)
     messages: list[MessageRow] = msgspec.field(default_factory=list)
+    deliveries: list[DeliveryRow] = msgspec.field(default_factory=list)
     writes: list[Write] = msgspec.field(default_factory=list)
 
 
@@ -251,6 +229,22 @@ class Verdict(msgspec.Struct, gc=False):
     answer: Any
     events: list[Draft] = []
     writes: list[Write] = []
+    # A refusal whose message is archived all the same, with the state `refused` (ruling 10).
+    archived: bool = False
+
+
+class Desk(Protocol):
+    """Where acts and effects write. All of it goes into the one transaction of their batch."""
+
+    memory: Memory
+    changes: Changes
+    now_ns: int
+
+    def append(self, draft: Draft) -> int:
+        """Chain an event; its sequence number."""
+
+    def tell(self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any) -> None:
+        """Put something into an agent's inbox. At most one for each event and agent."""
 
 
 class Arrival(msgspec.Struct, gc=False):
@@ -281,7 +275,7 @@ class Act(msgspec.Struct):
 
     principal: Principal
     received_ns: int
-    decide: Callable[[Memory, int], Verdict]
+    decide: Callable[[Desk], Verdict]
     wants: Wants = msgspec.field(default_factory=Wants)
     size: int = 1_024
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -11,10 +12,26 @@ import asyncpg
 import pytest
 
 from observatory.errors import StartupError, StatementFailed
-from observatory.gateway import access
-from observatory.ports import EventFilter, MessageFilter
+from observatory.gateway import access, enrolment, inbox, instructions, interventions, rulemaking
+from observatory.ports import (
+    Archive,
+    Directory,
+    EventFilter,
+    Holds,
+    Inbox,
+    MessageFilter,
+    Pending,
+    Reach,
+    Standstill,
+    Stops,
+    Store,
+    Traffic,
+)
+from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.otel import trace_id_of_session
-from observatory.state import HOME_TENANT, Act, Verdict, Write
+from observatory.protocol.rulebook import Match, PolicyRule
+from observatory.rows import Write
+from observatory.state import HOME_TENANT, Act, Desk, Principal, Verdict
 from observatory.store import tables
 from observatory.store.migrate import migrate
 from observatory.store.postgres import ROLE, PostgresStore
@@ -79,6 +96,145 @@ def test_ids_of_another_tenant_are_invisible_through_every_read(two: House) -> N
         assert seen <= {HOME_TENANT}, table
 
 
+LATER = 4_000_000_000_000_000_000  # beyond every deadline
+
+
+class Scene:
+    """A tenant with a bit of everything: told, read, paused, gated, stopped, parked. Names hold `word`."""
+
+    def __init__(self, house: House, tenant_id: str, word: str) -> None:
+        self.house, self.tenant_id, self.word = house, tenant_id, word
+        self.room, self.reader = f"room-{word}", f"reader-{word}"
+        rule = PolicyRule(
+            rule_id=f"pol_{word}",
+            position=1,
+            effect="hold",
+            match=Match(sender=(f"gated-{word}",)),
+            deadline_s=1,
+        )
+        self.do(rulemaking.create_rule(self.who, rule, True, house.now()))
+        self.do(enrolment.beat(self.who, self.reader, None, {"status": word}, house.now()))
+        self.say("writer"), self.say("reader")
+        self.parcel = self.say("writer", recipient=self.reader)
+        self.read_by_reader("message")
+        self.say("writer", recipient=self.reader)
+        self.say("writer", recipient=f"type:none-{word}")
+        entity_id = agent_entity_id(tenant_id, self.reader)
+        self.do(instructions.issue(self.who, f"reader-{word}", word, "", [entity_id], house.now()))
+        self.do(interventions.pause(self.who, self.room, self.reader, word, house.now()))
+        self.read_by_reader("hold")
+        self.say("gated"), self.say("reader")
+        switch: dict[str, Any] = {"scope": "class", "target": f"stopped-{word}", "state": "engaged"}
+        switch |= {"tenant_id": tenant_id, "kill_id": f"kil_{word}", "reason": word, "requested_by": word}
+        switch |= {"created_ns": 1, "expires_ns": 1, "engaged_ns": 1, "updated_ns": 1}
+        self.do(Act(self.who, house.now(), writing(Write("kill_switches", switch))))
+        self.say("stopped", session_id=f"hall-{word}")
+
+    @property
+    def who(self) -> Principal:
+        return self.house.admin(self.tenant_id)
+
+    def do(self, act: Act) -> None:
+        (verdict,) = self.house.submit(act, tenant_id=self.tenant_id)
+        assert verdict.code < 300, verdict
+
+    def say(self, role: str, session_id: str | None = None, recipient: str | None = None) -> int:
+        name, self.step = f"{role}-{self.word}", str(uuid.uuid4())
+        body = decision_log(
+            meta={"step_id": self.step, "session_id": session_id or self.room, "parent_step_id": None},
+            identity={"agent_id": name, "agent_type": name, "recipient": recipient},
+        )
+        (verdict,) = self.house.send(body, tenant_id=self.tenant_id)
+        assert verdict.code == 202, verdict
+        number: int = verdict.answer.sequence_number
+        return number
+
+    def read_by_reader(self, kind: str) -> None:
+        """It acknowledges what waits for it of this kind."""
+        where = Pending(agent_no=self.number(), kind=kind)
+        found = self.house.read(self.house.store.pending(self.tenant_id, where, 10))
+        facts = {(one.sequence_number, one.agent_no): one for one in found}
+        entity_id, ids = agent_entity_id(self.tenant_id, self.reader), list(map(inbox.delivery_id, facts))
+        assert ids
+        self.do(inbox.ack(self.who, entity_id, ids, facts, self.house.now()))
+
+    def number(self) -> int:
+        (row,) = self.house.read(self.house.store.rows(self.tenant_id, "agents", agent_id=self.reader))
+        found: int = row["agent_no"]
+        return found
+
+
+def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[Any, Any, Any]]:
+    """Each read of the store that takes a tenant, asked by one about what another's scene is known by."""
+    number, parcel = scene.number(), scene.parcel
+    return {
+        "events": store.events(tenant_id, EventFilter(), 100, True),
+        "messages": store.messages(tenant_id, MessageFilter(), 100, True),
+        "message": store.message(tenant_id, scene.step),
+        "rows": store.rows(tenant_id, "deliveries"),
+        "sessions_page": store.sessions_page(tenant_id, None, 100),
+        "holds_page": store.holds_page(tenant_id, None, 100, False),
+        "gates_due": store.gates_due(tenant_id, LATER, 100),
+        "pauses_acknowledged": store.pauses_acknowledged(tenant_id, 100),
+        "arrivals": store.arrivals(tenant_id, (0, 0), 100),
+        "pending": store.pending(tenant_id, Pending(agent_no=number), 100),
+        "deliveries": store.deliveries(tenant_id, [(parcel, number)], True),
+        "paused_sessions": store.paused_sessions(tenant_id, number),
+        "instructed": store.instructed(tenant_id, number),
+        "stops": store.stops(tenant_id),
+        "reach": store.reach(tenant_id, agent_type=scene.reader),
+        "waiting": store.waiting(tenant_id),
+        "silent": store.silent(tenant_id, LATER, 100),
+        "rooms": store.rooms(tenant_id, number),
+        "backlog": store.backlog(tenant_id),
+        "stranded": store.stranded(tenant_id, 0, f"type:none-{scene.word}", 100),
+        "edges": store.edges(tenant_id, 0, 0),
+        "latencies": store.latencies(tenant_id, 0, 100),
+    }
+
+
+def answers(house: House, tenant_id: str, scene: Scene) -> dict[str, Any]:
+    asked = questions(house.store, tenant_id, scene)
+    return {name: house.read(question) for name, question in asked.items()}
+
+
+NOTHING: tuple[Any, ...] = ([], None, 0, Stops(), Reach(0, 0, 0))
+
+
+def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(house: House) -> None:
+    """Asked by an empty tenant about another's numbers: nothing. Then both have the same: each its own."""
+    house.create_tenant(OTHER_TENANT)
+    theirs = Scene(house, OTHER_TENANT, "secret")
+    before = answers(house, OTHER_TENANT, theirs)
+    assert [name for name, answer in before.items() if answer in NOTHING] == []
+    mine = answers(house, HOME_TENANT, theirs)
+    assert [event.sequence_number for event in mine.pop("events")] == [1], "the tenant itself was made"
+    assert [name for name, answer in mine.items() if answer not in NOTHING] == []
+    ours = Scene(house, HOME_TENANT, "plain")
+    assert ours.number() == theirs.number() and ours.parcel == theirs.parcel
+    assert answers(house, OTHER_TENANT, theirs) == before
+    for name, answer in answers(house, HOME_TENANT, ours).items():
+        assert "secret" not in repr(answer) and OTHER_TENANT not in repr(answer), name
+        assert isinstance(answer, list) is isinstance(before[name], list), name
+        assert not isinstance(answer, list) or len(answer) == len(before[name]), name
+
+
+def test_every_read_of_the_store_that_takes_a_tenant_is_among_them(house: House) -> None:
+    """A new one without a line in the table is red."""
+    house.create_tenant(OTHER_TENANT)
+    asked = questions(house.store, HOME_TENANT, Scene(house, OTHER_TENANT, "secret"))
+    for question in asked.values():
+        question.close()
+    protocols = (Archive, Directory, Holds, Inbox, Standstill, Traffic)
+    reads = {
+        name
+        for protocol in protocols
+        for name, method in vars(protocol).items()
+        if inspect.isfunction(method) and "tenant_id" in inspect.signature(method).parameters
+    }
+    assert reads - {"head"} == set(asked)
+
+
 def test_the_same_names_in_two_tenants_are_two_things(two: House) -> None:
     body = decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": "same"})
     (mine,) = two.send(body)
@@ -96,8 +252,8 @@ def test_the_same_names_in_two_tenants_are_two_things(two: House) -> None:
         )
 
 
-def writing(*writes: Write) -> Callable[[Any, int], Verdict]:
-    return lambda memory, now_ns: Verdict(200, None, [], list(writes))
+def writing(*writes: Write) -> Callable[[Desk], Verdict]:
+    return lambda desk: Verdict(200, None, [], list(writes))
 
 
 def test_postgres_refuses_an_act_that_writes_into_another_tenant(pg_house: PostgresHouse) -> None:

@@ -15,18 +15,9 @@ from observatory.gateway import access
 from observatory.ledger.verify import ChainCheck, payload_matches
 from observatory.ports import EventFilter, MessageFilter
 from observatory.protocol.message import Message
-from observatory.state import (
-    HOME_TENANT,
-    Act,
-    AuditRow,
-    Breach,
-    Changes,
-    MessageRow,
-    Verdict,
-    Wants,
-    Write,
-)
-from observatory.store import postgres_append, reads, sqlite
+from observatory.rows import AuditRow, MessageRow, Write
+from observatory.state import HOME_TENANT, Act, Breach, Changes, Verdict, Wants
+from observatory.store import postgres_append, reads, sqlite_append
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log, envelope
 
@@ -98,7 +89,7 @@ def test_the_same_step_with_other_content_is_a_conflict_and_is_told_of(house: Ho
 def test_two_names_that_share_a_dedupe_key_are_still_two(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in (reads, sqlite, postgres_append):
+    for room in (reads, sqlite_append, postgres_append):
         monkeypatch.setattr(room, "dedupe_key", lambda tenant_id, name: 7)
     first, second = log(), log()
     answers = [house.send(body)[0].answer for body in (first, second)]
@@ -136,7 +127,7 @@ def test_a_new_process_goes_on_where_the_last_one_ended(house: House) -> None:
 def test_a_statement_that_fails_rolls_everything_back(house: House) -> None:
     before = assert_whole(house)
 
-    def decide(memory: Any, now_ns: int) -> Verdict:
+    def decide(desk: Any) -> Verdict:
         twice = [Write("tenants", {"tenant_id": HOME_TENANT, "display_name": "again", "created_ns": 1})]
         return Verdict(200, None, [], twice)
 

@@ -8,7 +8,8 @@ import uuid
 import pytest
 
 from observatory.ports import MessageFilter
-from observatory.state import HOME_TENANT
+from observatory.rows import Write
+from observatory.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import House, PostgresHouse
 from tests.samples import decision_log
 
@@ -46,6 +47,30 @@ def test_a_payload_can_be_shredded_once_by_an_ordered_event_and_changed_in_no_ot
     assert house.refuses("UPDATE payloads SET shredded_by = 10"), "only once"
     (message,) = house.read(house.store.messages(HOME_TENANT, MessageFilter(), 10, True))
     assert (message.sequence_number, message.raw) == (number, None)
+
+
+def test_what_a_person_put_in_the_place_of_a_message_can_be_undone_or_shredded_only(house: House) -> None:
+    """Archived like a message: whose it is, what it replaced and its bytes stay as they were written."""
+    number = sent(house)
+    row = {"tenant_id": HOME_TENANT, "sequence_number": number, "message_seq": number, "created_ns": 1}
+    write = Write("rewrites", row | {"raw": b"{}", "digest": b"d"})
+    house.submit(Act(house.admin(), house.now(), lambda desk: Verdict(200, None, [], [write])))
+    before = house.sql("SELECT * FROM rewrites")
+    for change in (
+        "raw = digest",
+        "digest = raw",
+        "message_seq = 1",
+        "sequence_number = 9",
+        "created_ns = 2",
+    ):
+        assert house.refuses(f"UPDATE rewrites SET {change}"), change
+    assert house.refuses("DELETE FROM rewrites")
+    assert house.refuses("TRUNCATE rewrites CASCADE")
+    assert house.refuses("INSERT OR REPLACE INTO rewrites SELECT * FROM rewrites")
+    assert house.sql("SELECT * FROM rewrites") == before
+    house.sql("UPDATE rewrites SET undone_ns = 5")
+    house.sql("UPDATE rewrites SET raw = NULL")
+    assert house.refuses("UPDATE rewrites SET raw = digest"), "what is gone stays gone"
 
 
 # name: (type, length, nullable, default), as the seed writes them; ids are prefixed text by ruling 9.

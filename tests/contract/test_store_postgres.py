@@ -16,7 +16,8 @@ from observatory.gateway import access
 from observatory.gateway.pipeline import Batch
 from observatory.ledger.verify import ChainCheck
 from observatory.ports import Notice
-from observatory.state import HOME_TENANT, Tenant, Wants
+from observatory.rows import Tenant
+from observatory.state import HOME_TENANT, Wants
 from observatory.store import postgres as adapter
 from observatory.store.postgres import PostgresStore, dsn, translated
 from tests.contract import postgres

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.postgres import ask, running
 from tests.flows.server import Server
 
 TIGHT = {
@@ -43,3 +44,25 @@ def tight_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def fresh_server(tmp_path: Path) -> Iterator[Server]:
     with Server(tmp_path / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A real PostgreSQL for all flow tests that want one; make a database of your own on it."""
+    with running() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Server]:
+    ask(postgres_url, "CREATE DATABASE flows")
+    url = postgres_url.replace("/postgres?", "/flows?")
+    with Server(tmp_path_factory.mktemp("on-postgres") / "data", "--db", url) as running_there:
+        yield running_there
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either_server(request: pytest.FixtureRequest) -> Server:
+    """A promise is kept on both databases."""
+    found: Server = request.getfixturevalue("server" if request.param == "sqlite" else "postgres_server")
+    return found

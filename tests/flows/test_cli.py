@@ -170,7 +170,14 @@ def test_tail_prints_the_past_and_ends_after_its_count(server: Server) -> None:
 
 def test_tail_resumes_from_its_cursor_when_the_gateway_comes_back(fresh_server: Server) -> None:
     command = [*COMMAND, "tail", "--data", str(fresh_server.folder), "--after", "0"]
-    reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
+    # A suite run in the background hands on an ignored Ctrl-C.
+    reader = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=clean_environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    )
     assert reader.stdout is not None
     try:
         fresh_server.send(decision_log(identity={"agent_id": "before-1"}))

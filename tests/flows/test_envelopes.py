@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from observatory.protocol.identity import mint
+from tests.flows.answered import acceptable
 from tests.flows.server import Server
 from tests.samples import MESSAGE_TYPES, SEED_SAMPLES, decision_log, envelope, full_decision_log
 
 Json = dict[str, Any]
 MISSING = object()
+# S127: the sample of a confirmation refers to a decision nobody asked for here.
+LINKS_NOTHING = "payload.triggered_by.decision_id: names no decision known here; the confirmation was kept"
 AGENT_TYPES = [kind for kind in MESSAGE_TYPES if kind not in ("decision_response", "system_event")]
 
 
@@ -204,25 +207,38 @@ def test_unknown_fields_are_kept_counted_and_never_named_s4(server: Server) -> N
 @pytest.mark.parametrize("kind", MESSAGE_TYPES)
 def test_an_envelope_of_each_type_is_accepted_and_comes_back_s5(server: Server, kind: str) -> None:
     """S5: field by field, in the one archive beside the DecisionLogs."""
-    sent = envelope(
-        kind, message_id=mint("msg_", 1_771_252_320 * 10**9), parent_span_id=uuid.uuid4().hex[:16]
-    )
+    message_id, parent = mint("msg_", 1_771_252_320 * 10**9), uuid.uuid4().hex[:16]
+    sent = acceptable(server, kind, message_id=message_id, parent_span_id=parent)
     assert sent["envelope_version"] == "1.0.0"
     assert sent["message_id"][4:][14] == "7"
     answer = server.send(sent, sender_role(kind))
     assert answer.status_code == 202, answer.text
     assert answer.json()["message_id"] == answer.json()["step_id"] == sent["message_id"]
-    assert answer.json()["warnings"] == []
+    assert answer.json()["warnings"] == [LINKS_NOTHING] * (kind == "action_confirmation")
     found = archived(server, sent["message_id"])
     assert found["message_type"] == kind
     assert found["message"] == sent
+
+
+@pytest.mark.parametrize(
+    ("kind", "followed_by"),
+    [("decision_response", "decision_made"), ("action_confirmation", "action_executed")],
+)
+def test_what_closes_a_decision_is_told_of_by_an_event_of_its_own_s124_s127(
+    server: Server, kind: str, followed_by: str
+) -> None:
+    """S124, S127: right after the delivery, in the same trace."""
+    sent = acceptable(server, kind)
+    assert server.send(sent, sender_role(kind)).status_code == 202
+    trail = server.http("admin").get(f"/v1/audit/trace/{sent['trace_id']}").json()["items"]
+    assert [event["body"]["event_type"] for event in trail] == ["message_delivered", followed_by]
 
 
 @pytest.mark.parametrize("kind", SEED_SAMPLES)
 def test_the_seeds_sample_payloads_are_accepted_without_priority_and_metadata(
     server: Server, kind: str
 ) -> None:
-    sent = put(put(envelope(kind), "priority", MISSING), "metadata", MISSING)
+    sent = put(put(acceptable(server, kind), "priority", MISSING), "metadata", MISSING)
     assert server.send(sent, sender_role(kind)).status_code == 202
 
 
@@ -313,7 +329,7 @@ def test_a_wrong_field_of_an_envelope_is_refused_by_its_path(
 def test_a_missing_priority_takes_the_seeds_default_for_its_type(server: Server) -> None:
     defaults = dict.fromkeys(MESSAGE_TYPES, "normal") | {"decision_request": "high", "heartbeat": "low"}
     alerts = {"info": "normal", "warning": "normal", "error": "high", "critical": "critical"}
-    cases = [(put(envelope(kind), "priority", MISSING), level) for kind, level in defaults.items()]
+    cases = [(put(acceptable(server, kind), "priority", MISSING), level) for kind, level in defaults.items()]
     cases += [
         (put(put(envelope("status_alert"), "priority", MISSING), "payload.severity", severity), level)
         for severity, level in alerts.items()
@@ -321,7 +337,8 @@ def test_a_missing_priority_takes_the_seeds_default_for_its_type(server: Server)
     for sent, level in cases:
         assert server.send(sent, sender_role(sent["message_type"])).status_code == 202
         trail = server.http("admin").get(f"/v1/audit/trace/{sent['trace_id']}").json()["items"]
-        assert trail[-1]["attributes"]["av.message.priority"] == level
+        told = [one["attributes"] for one in trail if one["body"]["message_id"] == sent["message_id"]]
+        assert told[0]["av.message.priority"] == level
 
 
 @pytest.mark.req(236, 239, 240)

@@ -129,12 +129,12 @@ LOG, HOME = (
     "UPDATE audit_log SET",
     "(SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = 'tnt_default')",
 )
-ROW = f"WHERE key = {HOME} + 30"
+ROW = f"WHERE key = {HOME} + 90"
 TAIL = f"DELETE FROM audit_log WHERE key = (SELECT max(key) FROM audit_log WHERE key < 2 * {HOME})"
 BENT: list[tuple[str, str, int | None, list[str]]] = [
-    ("a record", "record", 30, [f"{LOG} record = replace(CAST(record AS TEXT), 'INFO', 'WARN') {ROW}"]),
-    ("its leaf", "leaf", 30, [f"{LOG} leaf_hash = zeroblob(32) {ROW}"]),
-    ("a row is gone", "density", 30, [f"DELETE FROM audit_log {ROW}"]),
+    ("a record", "record", 90, [f"{LOG} record = replace(CAST(record AS TEXT), 'INFO', 'WARN') {ROW}"]),
+    ("its leaf", "leaf", 90, [f"{LOG} leaf_hash = zeroblob(32) {ROW}"]),
+    ("a row is gone", "density", 90, [f"DELETE FROM audit_log {ROW}"]),
     ("the last row is gone", "head", None, [TAIL]),
     (
         "the head",
@@ -142,9 +142,9 @@ BENT: list[tuple[str, str, int | None, list[str]]] = [
         None,
         ["UPDATE chain_heads SET event_hash = 'sha256:0' WHERE tenant_id = 'tnt_default'"],
     ),
-    ("the archived bytes", "payload", 30, [f"UPDATE payloads SET raw = raw || ' ' {ROW}"]),
-    ("bytes vanish unordered", "payload", 30, [f"UPDATE payloads SET raw = NULL {ROW}"]),
-    ("a message is gone", "payload", 30, [f"DELETE FROM payloads {ROW}", f"DELETE FROM messages {ROW}"]),
+    ("the archived bytes", "payload", 90, [f"UPDATE payloads SET raw = raw || ' ' {ROW}"]),
+    ("bytes vanish unordered", "payload", 90, [f"UPDATE payloads SET raw = NULL {ROW}"]),
+    ("a message is gone", "payload", 90, [f"DELETE FROM payloads {ROW}", f"DELETE FROM messages {ROW}"]),
 ]
 
 
@@ -237,7 +237,7 @@ def test_an_export_is_never_overwritten_and_never_left_half(data: Path, tmp_path
     assert "does not exist" in refused(*words)
     out.parent.mkdir()
     bend(data, f"DELETE FROM audit_log {ROW}")
-    assert "event 31 stands where event 30 must be" in refused(*words)
+    assert "event 91 stands where event 90 must be" in refused(*words)
     assert list(out.parent.iterdir()) == []
     out.write_text("precious")
     assert "exists already" in refused(*words)
@@ -323,7 +323,7 @@ def test_an_imported_trail_reads_like_the_first_and_its_chain_goes_on(
     end = json.loads(manifest_of(exported).read_text())["to_sequence"]
     with Server(shutil.copytree(lived, tmp_path / "old")) as first, Server(new) as second:
         assert portrait(second) == portrait(first)
-        known = json.loads(exported.read_text("utf-8").splitlines()[29])
+        known = json.loads(exported.read_text("utf-8").splitlines()[89])
         repeat = second.send(known["message"]["raw"].encode())
         assert repeat.json()["sequence_number"] == known["sequence_number"]
         fresh = second.send(decision_log(identity={"agent_id": "worker-0"}))

@@ -13,6 +13,7 @@ import pytest
 from litestar.routes import HTTPRoute
 
 from observatory.api.app import litestar_app
+from tests.flows import answered
 from tests.flows.server import Server
 from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log
 
@@ -41,7 +42,7 @@ def test_every_served_route_is_in_the_document(document: Json) -> None:
     described = {(path, method) for path, methods in document["paths"].items() for method in methods}
     assert {path for path, _ in served - described} == PAGES
     assert described <= served
-    for socket in ("/v1/live", "/v1/ingest"):
+    for socket in ("/v1/live", "/v1/ingest", "/v1/agents/{agent_id}/channel"):
         assert socket in document["info"]["description"]
 
 
@@ -103,10 +104,11 @@ def fits(document: Json, operation: str, answer: Any) -> None:
     )
     response = described["responses"].get(str(answer.status_code))
     assert response is not None, f"{operation} answers {answer.status_code}, which is not described"
-    schema = response["content"]["application/json"]["schema"]
-    jsonschema.validate(
-        answer.json(), {"components": document["components"], **schema}, jsonschema.Draft202012Validator
-    )
+    kind = answer.headers["content-type"].partition(";")[0]
+    assert kind in response["content"], f"{operation} answers {answer.status_code} with {kind}"
+    if kind == "application/json":
+        schema = {"components": document["components"], **response["content"][kind]["schema"]}
+        jsonschema.validate(answer.json(), schema, jsonschema.Draft202012Validator)
 
 
 def test_answers_fit_the_document(server: Server, document: Json) -> None:
@@ -153,16 +155,30 @@ def test_answers_fit_the_document(server: Server, document: Json) -> None:
         ("create_key", server.http("viewer").post("/v1/keys", json={"role": "agent"})),
         ("revoke_key", http.delete(f"/v1/keys/{key.json()['key_id']}")),
         ("revoke_key", http.delete("/v1/keys/none")),
+        ("create_key", http.post("/v1/keys", json={"role": "viewer", "user_id": "usr_none"})),
+        *answered.registered_and_routed(http, name, first["session_id"]),
+        *answered.stopped_and_instructed(http, name, user.json()["user_id"]),
+        ("send_messages", server.send(decision_log(identity={"agent_id": "teller", "recipient": name}))),
+        *answered.listened(http, name),
+        *answered.ruled(server, name),
+        *answered.intervened(server, name),
+        *answered.answered_at_gates(server, name),
+        *answered.decided(server),
         ("disable_user", http.post(f"/v1/users/{user.json()['user_id']}/disable")),
         ("create_login", http.post("/v1/logins", json={})),
+        ("create_login", http.post("/v1/logins", json={"user_id": "usr_none"})),
+        ("metrics", http.get("/metrics")),
         ("whoami", http.get("/v1/whoami")),
         ("healthz", http.get("/healthz")),
         ("readyz", http.get("/readyz")),
     ]
     for operation, answer in answers:
         fits(document, operation, answer)
-    described = {one["operationId"] for methods in document["paths"].values() for one in methods.values()}
-    assert described == {operation for operation, _ in answers} | {"metrics"}
+    described = {one["operationId"]: one for paths in document["paths"].values() for one in paths.values()}
+    good = {operation for operation, answer in answers if answer.status_code < 300}
+    bad = {operation for operation, answer in answers if answer.status_code >= 400}
+    assert good == set(described)
+    assert {name for name, one in described.items() if "requestBody" in one} <= bad
 
 
 def test_metrics_are_told_in_prometheus_text(server: Server) -> None:
@@ -175,14 +191,24 @@ def test_metrics_are_told_in_prometheus_text(server: Server) -> None:
     assert "unmeasured" not in text and "tnt_" not in text
 
 
-def test_the_doors_beside_ingest_survive_nonsense(server: Server) -> None:
+def test_the_doors_beside_ingest_survive_nonsense(server: Server, document: Json) -> None:
     """S2: a command with a body that is none is refused with a sentence, and never an error of ours."""
     http = server.http("admin")
-    for body in (b"", b"nonsense", b"[]", b"null", b"7", b"\xff", b"[" * 100_000, b'{"role": "\\ud800"}'):
-        for method, path in (("POST", "/v1/keys"), ("POST", "/v1/audit/verify"), ("PUT", "/v1/versions")):
+    commands = [
+        (method.upper(), re.sub(r"\{\w+\}", "none", path))
+        for path, methods in document["paths"].items()
+        for method, one in methods.items()
+        if "requestBody" in one and one["operationId"] != "send_messages"
+    ]
+    assert len(commands) >= 25
+    bodies = (b"", b"nonsense", b"[]", b"null", b"7", b"\xff", b"[" * 100_000, b'{"role": "\\ud800"}')
+    for method, path in commands:
+        for body in (*bodies, b'{"agent_id": "a", "agent_id": "b"}'):
             answer = http.request(method, path, content=body, headers={"content-type": "application/json"})
             assert answer.status_code in (400, 422), (path, body[:20], answer.text)
             assert answer.json()["status"] == "refused"
+        plain = http.request(method, path, content=b"{}", headers={"content-type": "text/plain"})
+        assert plain.status_code == 415, path
     for path in ("/v1/sessions/a%00b", "/v1/messages?state=%00", "/v1/agents/%00", "/login?token=%00"):
         assert http.get(path).status_code == 400
     too_much = http.post("/v1/keys", content=b'"' + b"x" * (2 << 20) + b'"')

@@ -1,7 +1,7 @@
 """What the documents promise is there, and what is there is documented.
 
-An undocumented setting, command or dependency is red, and so is a rule without a test, or a document that
-speaks of what does not exist. Modules are imported inside the tests: a broken one fails its own test only.
+An undocumented setting, command, event or dependency is red, and so is a rule without a test, or a document
+that speaks of what does not exist. Modules are imported inside the tests: a broken one fails its own test.
 """
 
 import ast
@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs/guides"
+SOURCE = ROOT / "src/observatory"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 
 
@@ -110,6 +111,19 @@ def test_every_command_is_mentioned_in_the_readme_or_a_guide() -> None:
     existing = list(commands())
     assert existing
     assert [command for command in existing if not re.search(rf"\b{re.escape(command)}\b", text)] == []
+
+
+def test_every_event_is_documented_with_its_severity_and_every_documented_one_exists() -> None:
+    from observatory.protocol.events import SEVERITY
+
+    written, _, later = (GUIDES / "events.md").read_text("utf-8").partition("\n## Named and not written yet")
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", written, re.MULTILINE)
+    to_come = re.findall(r"`(\w+)`", later)
+    assert [name for name, number in rows if SEVERITY.get(name) != int(number)] == []
+    assert sorted([*(name for name, _ in rows), *to_come]) == sorted(SEVERITY), "each name once"
+    rooms = ("gateway", "daemons")
+    said = "".join(path.read_text("utf-8") for room in rooms for path in (SOURCE / room).glob("*.py"))
+    assert [name for name in to_come if f'"{name}"' in said] == [], "written by now; say when"
 
 
 def test_every_dependency_has_its_line_in_the_decision_record() -> None:

@@ -23,12 +23,21 @@ from litestar.response import Redirect
 from observatory.api import openapi
 from observatory.api.answers import Refusal, json
 from observatory.api.auth import COOKIE
+from observatory.api.budgets import budgets
+from observatory.api.channel import channel
+from observatory.api.decisions import decisions
 from observatory.api.forensics import forensics
 from observatory.api.gate import need, principal_of
 from observatory.api.god_mode import god_mode
+from observatory.api.holds import holds
 from observatory.api.house import Call, Here, House
+from observatory.api.instructions import instructions
+from observatory.api.kill_switch import kill_switch
 from observatory.api.metrics import exposition
+from observatory.api.policies import policies
 from observatory.api.registry import registry
+from observatory.api.relay import relay
+from observatory.api.routing import routing
 from observatory.api.sessions import sessions
 from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
 from observatory.gateway import access
@@ -203,8 +212,17 @@ HANDLERS: list[Any] = [
     logout,
     forensics,
     registry,
+    routing,
+    channel,
+    holds,
+    relay,
     sessions,
+    decisions,
     god_mode,
+    policies,
+    budgets,
+    kill_switch,
+    instructions,
 ]
 
 

@@ -1,6 +1,6 @@
 """The ASGI application: what every request must be before a door opens, and which door it is for.
 
-The ingest route and the two sockets are raw ASGI, because a framework costs more than the message; the
+The ingest route and the sockets are raw ASGI, because a framework costs more than the message; the
 rest is Litestar.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from observatory.api import channel
 from observatory.api.app import litestar_app
 from observatory.api.house import House
 from observatory.api.ingest import Ingest
@@ -32,6 +33,7 @@ class Face:
         self._litestar = litestar_app(house)
         self._ingest = Ingest(house)
         self._live = Live(house)
+        self._channel = channel.AgentChannel(house)
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         kind, headers = scope["type"], scope.get("headers", ())
@@ -60,6 +62,8 @@ class Face:
             await self._ingest.socket(socket)
         elif path == "/v1/live":
             await self._live.socket(socket)
+        elif (found := channel.PATH(path)) is not None:
+            await self._channel.socket(socket, found[1])
         else:
             await receive()
             await send({"type": "websocket.close", "code": 4404, "reason": "there is no such socket"})

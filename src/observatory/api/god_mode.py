@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, Router, delete, get, post
+from litestar import Response, Router, delete, get, post, put
 from litestar.params import FromPath, JSONBody
 
 from observatory.api.answers import Refusal, json
@@ -20,9 +20,12 @@ from observatory.gateway import access
 from observatory.protocol import clock
 from observatory.protocol.credentials import digest, new_key, new_token, public_id
 from observatory.protocol.identity import mint
-from observatory.state import HOME_TENANT, Principal, Role, Verdict
+from observatory.state import HOME_TENANT, Act, Principal, Role, Verdict
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+PEOPLE = "a person is viewer, auditor, approver, operator or admin"
+# How often a change prepared from what was read is tried anew when access changed meanwhile.
+ATTEMPTS = 5
 TenantId = Annotated[str, msgspec.Meta(pattern=r"^tnt_[A-Za-z0-9_-]{1,64}$")]
 
 
@@ -35,6 +38,10 @@ class NewUser(msgspec.Struct, kw_only=True):
     name: Name
     role: Role
     display_name: Name | None = None
+
+
+class NewRole(msgspec.Struct, kw_only=True):
+    role: Role
 
 
 class NewKey(msgspec.Struct, kw_only=True):
@@ -92,12 +99,35 @@ async def list_users(request: Call, house: Here) -> Response[bytes]:
 async def create_user(request: Call, house: Here, data: JSONBody[NewUser]) -> Response[bytes]:
     principal = await need(request, house, "admin")
     if data.role == "agent":
-        raise Refusal(422, "bad_role", "a person is viewer, auditor, approver, operator or admin")
+        raise Refusal(422, "bad_role", PEOPLE)
     if await house.store.rows(principal.tenant_id, "users", name=data.name):
         raise Refusal(409, "conflict", "a user of this name exists already")
     user = await make_user(house, principal, data.name, data.display_name or data.name, data.role)
     link = await make_login(house, principal, user["user_id"])
     return json(_shown(user) | {"invite_url": link}, 201)
+
+
+@put("/users/{user_id:str}", summary="Give a user another role, at once", operation_id="change_role")
+async def change_role(
+    request: Call, house: Here, user_id: FromPath[str], data: JSONBody[NewRole]
+) -> Response[bytes]:
+    """Open browsers obey with their next request; keys that could do more than the new role end."""
+    principal = await need(request, house, "admin")
+    if data.role == "agent":
+        raise Refusal(422, "bad_role", PEOPLE)
+    for _ in range(ATTEMPTS):
+        # The version first: whatever changes after it was read makes the act stale.
+        seen = (await house.store.rows(principal.tenant_id, "chain_heads"))[0]["access_version"]
+        user = await _existing_user(house, principal, user_id)
+        if user["role"] == data.role:
+            return json({"user_id": user_id, "role": data.role, "revoked_keys": []})
+        admins = await house.store.rows(principal.tenant_id, "users", role="admin", disabled_ns=None)
+        if [admin["user_id"] for admin in admins] == [user_id]:
+            raise Refusal(409, "last_admin", "this is the tenant's last admin; make another one first")
+        verdict = await house.act(await _role_change(house, principal, user, data.role, seen))
+        if verdict.code == 200 or verdict.answer.reason != access.STALE:
+            break
+    return json(_checked(verdict).answer)
 
 
 @post(
@@ -132,12 +162,13 @@ async def create_key(request: Call, house: Here, data: JSONBody[NewKey]) -> Resp
     unknown = set(data.scopes) - PERMISSIONS["admin"]
     if unknown:
         raise Refusal(422, "bad_scope", f"scopes are: {', '.join(sorted(PERMISSIONS['admin']))}")
-    user_id = data.user_id
+    user_id, user_role = data.user_id, None
     if data.role != "agent":
         user_id = user_id or principal.user_id
         user = await _existing_user(house, principal, user_id or "")
         if not PERMISSIONS[data.role] <= PERMISSIONS[user["role"]]:
             raise Refusal(422, "bad_key", "a key cannot do more than its user")
+        user_role = user["role"]
     key, row = await make_key(
         house,
         principal,
@@ -147,6 +178,7 @@ async def create_key(request: Call, house: Here, data: JSONBody[NewKey]) -> Resp
         agent_id=data.agent_id,
         scopes=data.scopes,
         expires_ns=_expiry(data.expires_at, house.clock()),
+        user_role=user_role,
     )
     return json(_shown_key(row) | {"key": key}, 201)
 
@@ -214,6 +246,7 @@ async def make_key(
     agent_id: str | None = None,
     scopes: list[str] | None = None,
     expires_ns: int | None = None,
+    user_role: str | None = None,
 ) -> tuple[str, dict[str, Any]]:
     now_ns, key = house.clock(), new_key()
     row = {
@@ -230,7 +263,7 @@ async def make_key(
         "created_by": who.entity_id,
         "expires_ns": expires_ns,
     }
-    _checked(await house.act(access.create_key(who, row, now_ns)))
+    _checked(await house.act(access.create_key(who, row, now_ns, user_role)))
     return key, row
 
 
@@ -260,6 +293,17 @@ async def _existing_user(house: House, principal: Principal, user_id: str) -> di
     if not rows:
         raise Refusal(404, "not_found", "no user of this tenant has that id")
     return rows[0]
+
+
+async def _role_change(house: House, who: Principal, user: dict[str, Any], role: Role, seen: int) -> Act:
+    may, might = PERMISSIONS[role], PERMISSIONS[user["role"]]
+    mine = {"user_id": user["user_id"]}
+    keys = await house.store.rows(who.tenant_id, "api_keys", revoked_ns=None, **mine)
+    doomed = [key["key_id"] for key in keys if not PERMISSIONS[key["role"]] <= may]
+    browsers = await house.store.rows(who.tenant_id, "logins", kind="cookie", ended_ns=None, **mine)
+    now_ns = house.clock()
+    renamed = {} if might <= may else {row["login_id"]: mint("log_", now_ns) for row in browsers}
+    return access.change_role(who, user, role, sorted(may - might), doomed, renamed, seen, now_ns)
 
 
 def _expiry(text: str | None, now_ns: int) -> int | None:
@@ -294,6 +338,7 @@ god_mode = Router(
         create_tenant,
         list_users,
         create_user,
+        change_role,
         disable_user,
         list_keys,
         create_key,

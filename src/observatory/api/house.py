@@ -11,6 +11,7 @@ from litestar import Request
 from litestar.di import NamedDependency
 
 from observatory.api.auth import Auth
+from observatory.daemons.dispatcher import Dispatcher
 from observatory.daemons.publisher import Publisher
 from observatory.gateway.committer import Committer
 from observatory.ports import Store
@@ -34,15 +35,20 @@ class House:
     store: Store
     committer: Committer
     publisher: Publisher
+    dispatcher: Dispatcher
     auth: Auth
     doors: Doors = field(default_factory=Doors)
     clock: Callable[[], int] = time.time_ns
 
     async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
-        """Submit an operator's act; whatever was cached of access is forgotten."""
+        """Submit an act that may change access; whatever was cached of it is forgotten."""
         verdicts = await self.committer.submit(tenant_id or act.principal.tenant_id, [act])
         self.auth.forget()
         return verdicts[0]
+
+    async def command(self, act: Act) -> Verdict:
+        """Submit an act that leaves everybody's access as it is."""
+        return (await self.committer.submit(act.principal.tenant_id, [act]))[0]
 
     @property
     def url(self) -> str:

@@ -30,6 +30,7 @@ def exposition(house: House) -> str:
         *_metric("observatory_queue_messages", "gauge", "Submissions waiting", messages),
         *_metric("observatory_queue_bytes", "gauge", "Bytes waiting", size),
         *_metric("observatory_live_readers", "gauge", "Live readers", house.publisher.readers),
+        *_metric("observatory_agent_channels", "gauge", "Channels of agents", house.dispatcher.channels),
         "# HELP observatory_answers_total Ingest answers by code",
         "# TYPE observatory_answers_total counter",
     ]

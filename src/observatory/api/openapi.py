@@ -20,6 +20,16 @@ from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import AnyEnvelope
 
 REF = "#/components/schemas/{name}"
+# What else a command may answer when it is heard, beside its usual code.
+ALSO_GOOD = {
+    "register_agent": ("200", "It was known; what is new was noted"),
+    "pause": ("200", "It was paused already"),
+    "approve": ("202", "Counted; more people must approve"),
+    "edit": ("202", "Counted; more people must approve"),
+    "respond_decision": ("202", "The answer is held"),
+}
+# Their content is a message, judged as one.
+JUDGED = ("rewrite", "edit", "respond_decision")
 
 
 @cache
@@ -39,7 +49,8 @@ def openapi(app: Litestar) -> dict[str, Any]:
     document["security"] = [{"key": []}]
     document["info"]["description"] = (
         "Validate, govern and archive what agents decide. Lists answer `{items, next_cursor}`; every "
-        "refusal answers `{status, reason, detail}`. Sockets: `WS /v1/live`, `WS /v1/ingest`."
+        "refusal answers `{status, reason, detail}`. Sockets: `WS /v1/live`, `WS /v1/ingest`, "
+        "`WS /v1/agents/{agent_id}/channel`."
     )
     for path in document["paths"].values():
         for operation in path.values():
@@ -60,6 +71,14 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
         content = {"application/json": {"schema": known[ANSWERS[name]]}}
         if name == "get_message":
             content["application/octet-stream"] = {"schema": {"type": "string", "format": "binary"}}
+        if name == "read_inbox":
+            content["text/event-stream"] = {"schema": {"type": "string"}}
+        responses[good] = {"description": operation.get("summary", ""), "content": content}
+        if name in ALSO_GOOD:
+            code, text = ALSO_GOOD[name]
+            responses[code] = {"description": text, "content": content}
+    if name == "get_rewrite":
+        content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
         responses[good] = {"description": operation.get("summary", ""), "content": content}
     refused = {"application/json": {"schema": known[Refused]}}
     codes = {"400": "Not valid"} if operation.get("parameters") or "requestBody" in operation else {}
@@ -71,10 +90,13 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
             "422": "Not valid",
         }
     if not public:
-        codes |= {"401": "No valid key", "403": "Not allowed", "503": "The store cannot be reached"}
+        codes |= {"401": "No valid key", "403": "Not allowed"}
+        codes |= {"429": "The queue is full; see Retry-After", "503": "The store cannot be reached"}
+        if name in ("create_key", "create_login"):
+            codes["404"] = "There is no such user"
         if "{" in name or any(p.get("in") == "path" for p in operation.get("parameters", [])):
             codes |= {"404": "There is no such thing", "409": "In conflict with what is there"}
-        if name == "get_message":
+        if name in ("get_message", "get_rewrite", "rewrite", "edit"):
             codes["410"] = "Shredded by order"
         if name in ("audit_verify",):
             codes["422"] = "The range is not one"
@@ -84,6 +106,9 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
             codes["503"] = "Nothing can be stored now"
     for code, text in codes.items():
         responses[code] = {"description": text, "content": refused}
+    if name in JUDGED:
+        either = {"oneOf": [known[Refused], known[Rejected]]}
+        responses["422"] = {"description": "Not valid", "content": {"application/json": {"schema": either}}}
     operation["responses"] = responses
 
 
@@ -117,6 +142,7 @@ def _ingest(message: dict[str, Any], known: dict[Any, Any]) -> dict[str, Any]:
             "401": answer("No valid key", Refused),
             "402": answer("A hard cap is reached", Refused),
             "403": answer("Not allowed, or denied by policy", Refused),
+            "404": answer("An answer to a decision there is not", Refused),
             "409": answer("The id is taken by other content", Refused),
             "413": either("Too large"),
             "415": answer("Not a content type or encoding that is taken", Refused),

@@ -1,23 +1,29 @@
-"""The Registry's words: agents as the gateway knows them, and the version registry (N and N-1 as data)."""
+"""The Registry's words: agents and their pulses, the Yellow Pages, the versions (N and N-1 as data)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from litestar import Response, Router, get, put
+from litestar import Response, Router, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 
 from observatory.api.answers import Refusal, json
-from observatory.api.gate import need
+from observatory.api.auth import allows
+from observatory.api.gate import need, principal_of
 from observatory.api.house import Call, Here, House
-from observatory.gateway import access
+from observatory.gateway import access, enrolment
+from observatory.gateway.registry import Liveness, liveness
+from observatory.projections.capabilities import yellow_pages
 from observatory.projections.topology import COLOURS, node_state
+from observatory.protocol import clock
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.versions import VersionEntry, VersionStatus, parse_semver
+from observatory.state import Principal, Verdict
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+MAX_TOLD = 4_096
 
 
 class VersionRow(msgspec.Struct, kw_only=True):
@@ -33,6 +39,34 @@ class VersionsOfType(msgspec.Struct, kw_only=True):
 
     agent_type: Name
     versions: Annotated[list[VersionRow], msgspec.Meta(min_length=1, max_length=200)]
+
+
+class NewAgent(msgspec.Struct, kw_only=True):
+    """Who an agent is. What is left out stays as it is; trust is given by the server, never taken."""
+
+    agent_id: Name
+    agent_type: Name | None = None
+    capabilities: Annotated[list[Name], msgspec.Meta(max_length=50)] | None = None
+    cluster_id: Name | None = None
+    model: Name | None = None
+    provider: Name | None = None
+    display_name: Name | None = None
+    hub_address: Name | None = None
+    owner: Annotated[Name, msgspec.Meta(description="Id of the user who answers for it")] | None = None
+    team_id: Name | None = None
+    workspace_id: Name | None = None
+
+
+class Pulse(msgspec.Struct, kw_only=True):
+    """A sign of life. Liveness goes by the gateway's clock; `timestamp` is the agent's."""
+
+    agent_id: Name
+    type: Literal["heartbeat"] = "heartbeat"
+    cluster_id: Name | None = None
+    timestamp: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+    status: Name | None = None
+    current_task: dict[str, Any] | None = None
+    resource_usage: dict[str, Any] | None = None
 
 
 @get("/versions", summary="The version registry", operation_id="list_versions")
@@ -78,16 +112,75 @@ async def put_versions(request: Call, house: Here, data: JSONBody[VersionsOfType
     if len({entry.version.removeprefix("v") for entry in entries}) < len(entries):
         raise Refusal(422, "bad_registry", "a version is named twice")
     verdict = await house.act(access.put_versions(principal, data.agent_type, entries, house.clock()))
-    if verdict.code >= 400:
-        raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
+    _accepted(verdict)
     return json({"items": verdict.answer, "next_cursor": None}, verdict.code)
 
 
+@post("/agents", summary="Register an agent, or say more of it", operation_id="register_agent")
+async def register_agent(request: Call, house: Here, data: JSONBody[NewAgent]) -> Response[bytes]:
+    principal = await teller(request, house, data.agent_id)
+    told = {
+        name: value
+        for name, value in msgspec.structs.asdict(data).items()
+        if value is not None and name not in ("agent_id", "owner")
+    }
+    if data.capabilities is not None:
+        told["capabilities"] = msgspec.json.encode(list(dict.fromkeys(data.capabilities))).decode()
+    if data.owner is not None:
+        users = await house.store.rows(principal.tenant_id, "users", user_id=data.owner)
+        if not users or users[0]["disabled_ns"] is not None:
+            raise Refusal(422, "bad_owner", "the owner must be the id of a user of this tenant")
+        told["owner_id"] = data.owner
+    act = enrolment.register(principal, data.agent_id, told, house.clock())
+    verdict = (await house.committer.submit(principal.tenant_id, [act]))[0]
+    _accepted(verdict)
+    entity_id = verdict.answer["entity_id"]
+    row = (await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id))[0]
+    return json(_agent(row, await _pulse(row, house), house), verdict.code)
+
+
+@post("/heartbeat", status_code=200, summary="A sign of life of an agent", operation_id="heartbeat")
+async def heartbeat(request: Call, house: Here, data: JSONBody[Pulse]) -> Response[bytes]:
+    principal = await teller(request, house, data.agent_id)
+    if data.timestamp is not None:
+        try:
+            clock.parse(data.timestamp)
+        except ValueError as error:
+            raise Refusal(422, "bad_time", f"timestamp must be {clock.EXPECTED}") from error
+    told: dict[str, Any] = {}
+    for name, value in (("task", data.current_task), ("usage", data.resource_usage)):
+        if value is not None:
+            told[name] = msgspec.json.encode(value).decode()
+            if len(told[name]) > MAX_TOLD:
+                raise Refusal(422, "too_large", f"current_task and resource_usage take {MAX_TOLD} bytes each")
+    told |= {
+        name: getattr(data, name) for name in ("status", "cluster_id") if getattr(data, name) is not None
+    }
+    entity_id = agent_entity_id(principal.tenant_id, data.agent_id)
+    known = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
+    number = known[0]["agent_no"] if known else None
+    act = enrolment.beat(principal, data.agent_id, number, told, house.clock())
+    verdict = (await house.committer.submit(principal.tenant_id, [act]))[0]
+    _accepted(verdict)
+    return json(verdict.answer)
+
+
 @get("/agents", summary="Agents known to this tenant", operation_id="list_agents")
-async def list_agents(request: Call, house: Here) -> Response[bytes]:
+async def list_agents(
+    request: Call,
+    house: Here,
+    capability: FromQuery[str | None] = None,
+    cluster: FromQuery[str | None] = None,
+    liveness: FromQuery[Liveness | None] = None,
+) -> Response[bytes]:
     principal = await need(request, house, "read")
-    rows = await house.store.rows(principal.tenant_id, "agents")
-    items = [_agent(row, house) for row in sorted(rows, key=lambda row: -row["last_seen_ns"])]
+    items = [
+        item
+        for item in await agents_of(house, principal.tenant_id)
+        if (capability is None or capability in item["capabilities"])
+        and (cluster is None or cluster == item["cluster_id"])
+        and (liveness is None or liveness == item["liveness"])
+    ]
     return json({"items": items, "next_cursor": None})
 
 
@@ -98,29 +191,85 @@ async def get_agent(request: Call, house: Here, agent_id: FromPath[str]) -> Resp
     rows = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
     if not rows:
         raise Refusal(404, "not_found", "no agent of this tenant has that name or id")
-    return json(_agent(rows[0], house))
+    return json(_agent(rows[0], await _pulse(rows[0], house), house))
 
 
-def _agent(row: dict[str, Any], house: House) -> dict[str, Any]:
-    state = node_state(
-        row["last_seen_ns"], row["violation_ns"], house.clock(), house.settings.violation_window_s
+@get("/capabilities", summary="Yellow Pages: who can do what", operation_id="list_capabilities")
+async def list_capabilities(request: Call, house: Here) -> Response[bytes]:
+    principal = await need(request, house, "read")
+    tenant_id = principal.tenant_id
+    pages = yellow_pages(
+        await agents_of(house, tenant_id),
+        await house.store.rows(tenant_id, "breakers"),
+        await house.store.rows(tenant_id, "routes"),
     )
+    return json({"items": pages, "next_cursor": None})
+
+
+async def teller(request: Call, house: House, agent_id: str) -> Principal:
+    """Who speaks for this agent: an operator, an admin, or an agent's key, if bound then its own."""
+    principal = await principal_of(request, house)
+    tenant_id = principal.tenant_id
+    may = allows(principal, "send" if principal.role == "agent" else "operate")
+    if principal.agent_id is not None:
+        may = may and agent_entity_id(tenant_id, principal.agent_id) == agent_entity_id(tenant_id, agent_id)
+    if not may:
+        await house.act(access.denied(principal, "speak for this agent", house.clock()))
+        raise Refusal(403, "not_allowed", "only the agent itself, an operator or an admin may say this")
+    return principal
+
+
+async def agents_of(house: House, tenant_id: str) -> list[dict[str, Any]]:
+    rows = await house.store.rows(tenant_id, "agents")
+    pulses = {row["agent_no"]: row for row in await house.store.rows(tenant_id, "pulses")}
+    newest_first = sorted(rows, key=lambda row: -row["last_seen_ns"])
+    return [_agent(row, pulses.get(row["agent_no"]), house) for row in newest_first]
+
+
+async def _pulse(row: dict[str, Any], house: House) -> dict[str, Any] | None:
+    found = await house.store.rows(row["tenant_id"], "pulses", agent_no=row["agent_no"])
+    return found[0] if found else None
+
+
+def _accepted(verdict: Verdict) -> None:
+    if verdict.code >= 400:
+        raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
+
+
+def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House) -> dict[str, Any]:
+    now_ns = house.clock()
+    beat: dict[str, Any] = pulse or dict.fromkeys(("heartbeat_ns", "status", "task", "usage"))
+    alive = liveness(row["evicted_ns"], beat["heartbeat_ns"], now_ns)
+    seen_ns = max(row["last_seen_ns"], beat["heartbeat_ns"] or 0)
+    state = node_state(seen_ns, row["violation_ns"], now_ns, house.settings.violation_window_s)
+    if alive == "evicted":
+        state = "dead"
+    registered = msgspec.json.decode(row["capabilities"]) if row["capabilities"] else []
     return {
         "agent_id": row["agent_id"],
         "entity_id": row["entity_id"],
         "entity_type": "agent",
         "tenant_id": row["tenant_id"],
-        "display_name": row["agent_id"],
+        "display_name": row["display_name"] or row["agent_id"],
         "agent_type": row["agent_type"],
         "capability_version": row["capability_version"],
         "cluster_id": row["cluster_id"],
         "model": row["model"],
         "provider": row["provider"],
         "hub_address": row["hub_address"],
-        "capabilities": [row["agent_type"]] if row["agent_type"] else [],
+        "capabilities": list(dict.fromkeys([*filter(None, [row["agent_type"]]), *registered])),
+        "owner": row["owner_id"],
+        "team_id": row["team_id"],
+        "workspace_id": row["workspace_id"],
         "trust_level": row["trust_level"],
         "state": state,
         "colour": COLOURS[state],
+        "liveness": alive,
+        "status": beat["status"],
+        "task": msgspec.json.decode(beat["task"]) if beat["task"] else None,
+        "usage": msgspec.json.decode(beat["usage"]) if beat["usage"] else None,
+        "last_heartbeat_at": from_ns(beat["heartbeat_ns"]) if beat["heartbeat_ns"] else None,
+        "evicted_at": from_ns(row["evicted_ns"]) if row["evicted_ns"] else None,
         "ghost": row["messages"] == 0,
         "messages": row["messages"],
         "first_seen_at": from_ns(row["first_seen_ns"]),
@@ -129,5 +278,15 @@ def _agent(row: dict[str, Any], house: House) -> dict[str, Any]:
 
 
 registry = Router(
-    path="/v1", route_handlers=[list_versions, put_versions, list_agents, get_agent], tags=["Registry"]
+    path="/v1",
+    route_handlers=[
+        list_versions,
+        put_versions,
+        register_agent,
+        heartbeat,
+        list_agents,
+        get_agent,
+        list_capabilities,
+    ],
+    tags=["Registry"],
 )

@@ -35,9 +35,11 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], Any]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], Any], letting_go: Callable[[], Any]
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._letting_go = ready, letting_go
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -54,6 +56,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._letting_go()  # polls and streams of agents would be waited for
+        await super().shutdown(sockets)
 
 
 async def serve(house: House, listener: socket.socket, ready: Callable[[], Any]) -> None:
@@ -75,4 +81,4 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         timeout_graceful_shutdown=10,
         h11_max_incomplete_event_size=65_536,
     )
-    await _Server(config, ready).serve(sockets=[listener])
+    await _Server(config, ready, house.dispatcher.close).serve(sockets=[listener])

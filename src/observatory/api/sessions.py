@@ -44,6 +44,7 @@ async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> 
             "entity_id": agents[member["agent_no"]]["entity_id"],
             "messages": member["messages"],
             "last_step": member["last_step"],
+            "paused": member["paused_ns"] is not None,
             "cost": member["cost"],
             "tokens": member["tokens"],
         }
@@ -58,6 +59,8 @@ def _session(row: dict[str, Any]) -> dict[str, Any]:
         "session_id": row["session_id"],
         "trace_id": row["trace_id"],
         "messages": row["messages"],
+        "held": row["held"],
+        "agents_count": row["agents"],
         "first_sequence_number": row["first_seq"],
         "last_sequence_number": row["last_seq"],
         "started_at": from_ns(row["started_ns"]),

@@ -6,8 +6,22 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from observatory.api.budgets import BudgetItem, RemovedBudget
+from observatory.api.dry_run import DryRunAnswer
+from observatory.api.instructions import InstructionsAnswer, InstructionsIssued, InstructionsItem
+from observatory.api.kill_switch import (
+    ArmedKillSwitch,
+    ConfirmedKillSwitch,
+    KillSwitchList,
+    ReleasedKillSwitch,
+)
+from observatory.api.policies import PolicyItem, PolicyList, RemovedPolicy
+from observatory.api.relay_shapes import HoldItem, InterventionItem
 from observatory.api.verification import VerifyAnswer
+from observatory.gateway.inbox import Acked
+from observatory.gateway.interventions import Commanded
 from observatory.protocol.events import AuditEvent
+from observatory.protocol.messages import ContextRef, DecisionOption, RiskLevel
 
 Item = TypeVar("Item")
 
@@ -25,9 +39,11 @@ class MessageItem(msgspec.Struct, kw_only=True):
     step_id: str
     sequence_number: int
     message_type: str
-    state: Literal["forwarded", "held", "refused"]
+    state: Literal["forwarded", "held", "rejected", "refused"]
     parents: list[str]
     parent_inferred: bool
+    interrupt_signal: Literal["pause", "rewrite"] | None
+    rewritten: bool
     message: dict[str, Any] | None
 
 
@@ -44,19 +60,97 @@ class AgentItem(msgspec.Struct, kw_only=True):
     provider: str | None
     hub_address: str | None
     capabilities: list[str]
+    owner: str | None
+    team_id: str | None
+    workspace_id: str | None
     trust_level: Literal["tenant_verified", "federation_verified", "unverified"]
     state: Literal["idle", "active", "alert_entropy", "schema_violation", "dead", "blocked"]
     colour: str
+    liveness: Literal["healthy", "zombie", "evicted", "unknown"]
+    status: str | None
+    task: dict[str, Any] | None
+    usage: dict[str, Any] | None
+    last_heartbeat_at: str | None
+    evicted_at: str | None
     ghost: bool
     messages: int
     first_seen_at: str
     last_seen_at: str | None
 
 
+class HeartbeatAnswer(msgspec.Struct, kw_only=True):
+    agent_id: str
+    entity_id: str
+    liveness: Literal["healthy"]
+    status: str | None
+    heartbeat_at: str
+    chained: bool
+
+
+class CapabilityItem(msgspec.Struct, kw_only=True):
+    """One entry of the Yellow Pages; evicted agents are counted by themselves."""
+
+    capability: str
+    is_agent_type: bool
+    healthy: int
+    unknown: int
+    zombie: int
+    evicted: int
+    total: int
+    versions: dict[str, int]
+    models: dict[str, int]
+    trust_levels: dict[str, int]
+    clusters: dict[str, int]
+    breaker: Literal["closed", "open", "half_open"] | None
+    weights: dict[str, float] | None
+
+
+class RouteItem(msgspec.Struct, kw_only=True):
+    capability: str
+    weights: dict[str, float]
+    shares: dict[str, float]
+    updated_at: str
+    updated_by: str
+
+
+class BreakerItem(msgspec.Struct, kw_only=True):
+    capability: str
+    state: Literal["closed", "open", "half_open"]
+    successes: int
+    failures: int
+    window_started_at: str
+    opened_at: str | None
+    reason: str | None
+    forced_by: str | None
+
+
+class EdgeItem(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
+    from_: str | None
+    from_entity_id: str | None
+    to: str | None
+    to_entity_id: str | None
+    messages: int
+    messages_60s: int
+    rate_per_s: float
+    latency_p50_ms: float | None
+    latency_p95_ms: float | None
+    unacknowledged: int
+    status: Literal["Healthy", "Alert", "Blocked"]
+    reason: str | None
+
+
+class LeaveAnswer(msgspec.Struct, kw_only=True):
+    session_id: str
+    agent_id: str
+    state: Literal["left", "already_left"]
+
+
 class SessionItem(msgspec.Struct, kw_only=True):
     session_id: str
     trace_id: str
     messages: int
+    held: int
+    agents_count: int
     first_sequence_number: int
     last_sequence_number: int
     started_at: str
@@ -68,6 +162,7 @@ class SessionMember(msgspec.Struct, kw_only=True):
     entity_id: str
     messages: int
     last_step: str | None
+    paused: bool
     cost: float
     tokens: int
 
@@ -76,6 +171,33 @@ class SessionAnswer(SessionItem, kw_only=True):
     cost: float
     tokens: int
     agents: list[SessionMember]
+
+
+class DecisionItem(msgspec.Struct, kw_only=True):
+    """A decision as it was asked and how it stands; the words are null once they were shredded."""
+
+    decision_id: str
+    state: Literal["pending", "answered", "expired", "cancelled", "executing", "succeeded", "failed"]
+    user_id: str
+    agent_id: str | None
+    entity_id: str | None
+    session_id: str
+    message_id: str | None
+    sequence_number: int
+    title: str | None
+    description: str | None
+    options: list[DecisionOption]
+    context_refs: list[ContextRef]
+    risk: RiskLevel | None
+    deadline: str | None
+    auto_option_id: str | None
+    requested_at: str
+    selected_option_id: str | None
+    answered_by: str | None
+    answered_at: str | None
+    response_sequence_number: int | None
+    action_id: str | None
+    updated_at: str
 
 
 class VersionItem(msgspec.Struct, kw_only=True):
@@ -158,7 +280,40 @@ class Health(msgspec.Struct, kw_only=True):
     waiting: int | None = None
 
 
+class RoleAnswer(msgspec.Struct, kw_only=True):
+    user_id: str
+    role: str
+    revoked_keys: list[str]
+
+
+class InboxSender(msgspec.Struct, kw_only=True):
+    agent_id: str
+    entity_id: str
+
+
+class InboxItem(msgspec.Struct, kw_only=True):
+    """The same on the socket (with `type: "delivery"`), in a stream and in a poll."""
+
+    delivery_id: str
+    sequence_number: int
+    kind: str
+    session_id: str | None
+    created_at: str
+    traceparent: str | None
+    message_id: str | None
+    message_type: str | None
+    sender: InboxSender | None
+    message: dict[str, Any] | None
+    body: dict[str, Any]
+
+
+class InboxAnswer(msgspec.Struct, kw_only=True):
+    items: list[InboxItem]
+
+
 ANSWERS: dict[str, Any] = {
+    "read_inbox": InboxAnswer,
+    "ack_inbox": Acked,
     "list_messages": Page[MessageItem],
     "get_message": MessageItem,
     "audit_trace": Page[AuditEvent],
@@ -167,8 +322,33 @@ ANSWERS: dict[str, Any] = {
     "audit_verify": VerifyAnswer,
     "list_agents": Page[AgentItem],
     "get_agent": AgentItem,
+    "register_agent": AgentItem,
+    "heartbeat": HeartbeatAnswer,
+    "list_capabilities": Page[CapabilityItem],
+    "list_routes": Page[RouteItem],
+    "put_route": RouteItem,
+    "list_breakers": Page[BreakerItem],
+    "set_breaker": BreakerItem,
+    "list_edges": Page[EdgeItem],
+    "leave_session": LeaveAnswer,
+    "pause": Commanded,
+    "unpause": Commanded,
+    "rewrite": Commanded,
+    "inject": Commanded,
+    "cancel": Commanded,
+    "approve": Commanded,
+    "edit": Commanded,
+    "reject": Commanded,
+    "undo": Commanded,
+    "list_holds": Page[HoldItem],
+    "list_interventions": Page[InterventionItem],
     "list_sessions": Page[SessionItem],
     "get_session": SessionAnswer,
+    "pending_decisions": Page[DecisionItem],
+    "list_decisions": Page[DecisionItem],
+    "get_decision": DecisionItem,
+    "respond_decision": DecisionItem,
+    "cancel_decision": DecisionItem,
     "list_versions": Page[VersionItem],
     "put_versions": Page[VersionItem],
     "list_tenants": Page[TenantItem],
@@ -179,6 +359,24 @@ ANSWERS: dict[str, Any] = {
     "list_keys": Page[KeyItem],
     "create_key": KeyItem,
     "revoke_key": Revoked,
+    "change_role": RoleAnswer,
+    "list_kill_switches": KillSwitchList,
+    "arm_kill_switch": ArmedKillSwitch,
+    "confirm_kill_switch": ConfirmedKillSwitch,
+    "release_kill_switch": ReleasedKillSwitch,
+    "list_instructions": Page[InstructionsItem],
+    "get_instructions": InstructionsAnswer,
+    "put_instructions": InstructionsIssued,
+    "roll_back_instructions": InstructionsIssued,
+    "list_policies": PolicyList,
+    "create_policy": PolicyItem,
+    "order_policies": PolicyList,
+    "replace_policy": PolicyItem,
+    "remove_policy": RemovedPolicy,
+    "try_policies": DryRunAnswer,
+    "list_budgets": Page[BudgetItem],
+    "put_budget": BudgetItem,
+    "remove_budget": RemovedBudget,
     "create_login": LoginAnswer,
     "whoami": Whoami,
     "healthz": Health,

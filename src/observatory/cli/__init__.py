@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     from cyclopts import CycloptsError
 
-    from observatory.cli.commands import app
+    from observatory.cli.commands import CONTROL, app
 
     os.umask(0o077)  # exports and data folders are their owner's alone
     try:
@@ -37,10 +37,11 @@ def main() -> None:
     except CycloptsError as error:
         told = " ".join(str(error).split())
         print(f"observatory: {told} See `observatory --help`.", file=sys.stderr)
-        sys.exit(1)
+        # Elsewhere 2 is taken: of `verify` it says that the trail is broken.
+        sys.exit(2 if CONTROL.keys() & sys.argv[1:2] else 1)
     except ObservatoryError as error:
         print(f"observatory: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(getattr(error, "exit_code", 1))
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise

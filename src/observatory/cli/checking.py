@@ -58,8 +58,16 @@ class _Attributes(msgspec.Struct):
     digest: str | None = msgspec.field(default=None, name="av.message.digest")
 
 
+class _Body(msgspec.Struct):
+    event_type: str = ""
+    command: str | None = None
+    after_hash: str | None = None
+    held_sequence_number: int | None = None
+
+
 class _Named(msgspec.Struct):
     attributes: _Attributes
+    body: _Body
 
 
 _named = msgspec.json.Decoder(_Named).decode
@@ -79,9 +87,15 @@ class Payloads:
         return None
 
     def _problem(self, row: Stored) -> str | None:
-        number, named = row.sequence_number, _named(row.record).attributes.digest
+        event = _named(row.record)
+        number, named, body = row.sequence_number, event.attributes.digest, event.body
+        if body.event_type == "hitl_intervention" and body.command in ("rewrite", "edit"):
+            return self._rewrite_problem(row, body.after_hash)
         if named is None and row.digest is None:
             return None
+        if row.digest is None and body.held_sequence_number is not None:
+            # Released or rejected now, archived when it was held: checked there.
+            return None if body.held_sequence_number < number else f"Event {number} names a later message."
         if row.digest is None:
             return f"The message that event {number} tells of is not in the archive."
         if named is None:
@@ -100,6 +114,16 @@ class Payloads:
             return f"The bytes of message {number} are gone, and no event ordered it."
         self.shredded += 1
         return None
+
+    def _rewrite_problem(self, row: Stored, named: str | None) -> str | None:
+        """What a person put there is archived like any message, under the event that tells of it."""
+        number = row.sequence_number
+        if row.rewritten is None:
+            return f"The content that event {number} put in the place of a message is not in the archive."
+        self.checked += 1
+        if isinstance(row.rewritten, bytes) and named == "sha256:" + sha256(row.rewritten).hexdigest():
+            return None
+        return f"The content stored for the rewrite {number} is not the one its event names."
 
 
 def check_segment(segment: Segment, advance: Advance) -> Found:

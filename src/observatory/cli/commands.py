@@ -24,5 +24,25 @@ COMMANDS = {
     "tenants": ("access:tenants", "Tenants: list, create."),
     "versions": ("access:versions", "Accepted capability versions: list, set."),
 }
-for _name, (_place, _help) in COMMANDS.items():
+# What acts on agents. Of these, words that cannot be meant so end with 2, a refusal of the gateway with 1.
+CONTROL = {
+    "holds": ("holds:holds", "What is held: gates first, oldest first."),
+    "approve": ("holds:approve", "Let a message pass its gate."),
+    "reject": ("holds:reject", "Never forward a message held at a gate."),
+    "edit": ("holds:edit", "Change a message held at a gate, then let it pass."),
+    "rewrite": ("holds:rewrite", "Put new content in the place of a held message."),
+    "pause": ("control:pause", "Hold everything an agent says in a session."),
+    "unpause": ("control:unpause", "Let a paused agent go on."),
+    "inject": ("control:inject", "Put a prompt into an agent's next context."),
+    "cancel": ("control:cancel", "End an agent's work on a session."),
+    "undo": ("control:undo", "Take a command back."),
+    "interventions": ("control:interventions", "What people did in a session."),
+    "decisions": ("decisions:decisions", "What agents ask people: list, respond, cancel."),
+    "policy": ("ruling:policy", "Rules between agents: list, add, remove, dry-run."),
+    "budget": ("ruling:budget", "Caps on spending: list, set, remove."),
+    "route": ("routes:route", "Traffic weights and circuits of capabilities."),
+    "kill": ("kill:kill", "Stop a class, a cluster or everything; release it."),
+    "instructions": ("kill:instructions", "What agents of a type work by: list, show, set, rollback."),
+}
+for _name, (_place, _help) in (COMMANDS | CONTROL).items():
     app.command(f"observatory.cli.{_place}", name=_name, help=_help)

@@ -79,6 +79,18 @@ def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
     return url.rstrip("/"), key
 
 
+class GatewayRefused(CommandFailed):
+    """The gateway's own no: its sentence, and its whole answer."""
+
+    def __init__(self, sentence: str, code: int, answer: Any) -> None:
+        super().__init__(sentence)
+        self.code, self.answer = code, answer
+
+    @property
+    def reason(self) -> str:
+        return str(self.answer.get("reason")) if isinstance(self.answer, dict) else ""
+
+
 class Api:
     """A gateway's HTTP doors; every failure is a `CommandFailed` with a sentence."""
 
@@ -104,7 +116,17 @@ class Api:
                 return msgspec.json.decode(answer.content)
             except msgspec.MsgspecError:
                 raise CommandFailed(f"what answers at {self.url} is no Observatory; check --url") from None
-        raise CommandFailed(self._refusal(answer))
+        raise self._refusal(answer)
+
+    def bytes(self, path: str, **query: Any) -> bytes:
+        """An answer that is not JSON, as it came."""
+        try:
+            answer = self._client.get(path, params=query)
+        except httpx2.TransportError:
+            raise CommandFailed(unanswered(self.url)) from None
+        if answer.status_code >= 400:
+            raise self._refusal(answer)
+        return answer.content
 
     def items(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Every item of a list, page by page."""
@@ -115,23 +137,32 @@ class Api:
                 return
             query["cursor"] = page["next_cursor"]
 
-    def _refusal(self, answer: httpx2.Response) -> str:
+    def _refusal(self, answer: httpx2.Response) -> GatewayRefused:
+        code, told = answer.status_code, None
         try:
             told = msgspec.json.decode(answer.content)
-            detail = str(told.get("detail") or told.get("reason"))
-        except (msgspec.MsgspecError, AttributeError):
-            detail = f"code {answer.status_code}"
-        if answer.status_code == 401:
-            return (
+            detail = _faults(told) or str(told.get("detail") or told.get("reason"))
+        except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
+            told, detail = None, f"code {code}"
+        sentence = f"the Observatory at {self.url} refused: {detail}"
+        if code == 401:
+            sentence = (
                 f"the Observatory at {self.url} does not accept this key (wrong, revoked or expired); "
                 "give a good one with --key, or use the folder's own with --data"
             )
-        if answer.status_code == 403:
-            return f"this key may not do that: {detail}; use an admin's key"
-        return f"the Observatory at {self.url} refused: {detail}"
+        elif code == 403 and told is not None and told.get("reason") == "not_allowed":
+            sentence = f"this key may not do that: {detail}; use an admin's key"
+        return GatewayRefused(sentence, code, told)
 
     def close(self) -> None:
         self._client.close()
+
+
+def _faults(told: dict[str, Any]) -> str:
+    """Every fault with its path; what was refused for one reason has none."""
+    faults = told.get("faults") or ()
+    listed = "; ".join(f"{fault['path'] or 'the whole'}: {fault['problem']}" for fault in faults)
+    return f"{told['reason']}: {listed}" if listed else ""
 
 
 def unanswered(url: str) -> str:

@@ -109,18 +109,22 @@ def _from_gateway(
         if "export" not in me["permissions"]:
             raise CommandFailed(f"the role {me['role']} may not export; use an auditor's or an admin's key")
         newest = door.ask("GET", "/v1/audit/tenant", limit=1)["items"]
-    finally:
+    except BaseException:
         door.close()
+        raise
     head = End(0, GENESIS)
     if newest:
         head = End(newest[0]["hash_chain"]["sequence_number"], newest[0]["hash_chain"]["event_hash"])
     start, end = _range(span, head)
-    with feed(door.url, door.key, ("messages", "events"), start - 1) as connection:
-        pages = _live_pages(iter(lambda: connection.frame(60), None), start, end)
-        return _write(out, pages, Source(me["tenant_id"], head), (start, end), payloads)
+    try:
+        with feed(door.url, door.key, ("messages", "events"), start - 1) as connection:
+            pages = _live_pages(iter(lambda: connection.frame(60), None), start, end, door)
+            return _write(out, pages, Source(me["tenant_id"], head), (start, end), payloads)
+    finally:
+        door.close()
 
 
-def _live_pages(frames: Iterator[Frame], start: int, end: int) -> Pages:
+def _live_pages(frames: Iterator[Frame], start: int, end: int, door: Api) -> Pages:
     """Of each page the messages come first, then the events with which it is complete."""
     beside: dict[int, Archived] = {}
     for frame in frames:
@@ -130,7 +134,10 @@ def _live_pages(frames: Iterator[Frame], start: int, end: int) -> Pages:
             )
         if frame.topic == "messages":
             for item in map(item_of, frame.items):
+                # Shown is what a person put there; the archive holds what the agent sent.
                 raw = bytes(item.message)
+                if item.rewritten:
+                    raw = door.bytes(f"/v1/messages/{item.message_id}", raw=True)
                 gone = raw == b"null"  # shredded; the live channel does not say by which event
                 beside[item.sequence_number] = Archived(
                     message_id=item.message_id,
@@ -146,7 +153,7 @@ def _live_pages(frames: Iterator[Frame], start: int, end: int) -> Pages:
             continue
         first = frame.seq - len(frame.items) + 1
         page = [
-            Entry(number, bytes(record), None, beside.get(number))
+            _live_entry(number, bytes(record), beside.get(number), door)
             for number, record in enumerate(frame.items, first)
             if start <= number <= end
         ]
@@ -155,6 +162,31 @@ def _live_pages(frames: Iterator[Frame], start: int, end: int) -> Pages:
             yield page
         if frame.seq >= end:
             return
+
+
+class _Body(msgspec.Struct):
+    event_type: str
+    command: str | None = None
+    intervention_id: str | None = None
+    held_sequence_number: int | None = None
+
+
+class _Record(msgspec.Struct):
+    body: _Body
+
+
+_body = msgspec.json.Decoder(_Record).decode
+
+
+def _live_entry(number: int, record: bytes, archived: Archived | None, door: Api) -> Entry:
+    """The live channel shows a message's present state; its row has the one it was archived with."""
+    body = _body(record).body
+    if archived is not None and body.event_type == "message_held":
+        archived = msgspec.structs.replace(archived, state="held")
+    rewritten = None
+    if body.event_type == "hitl_intervention" and body.command in ("rewrite", "edit"):
+        rewritten = door.bytes(f"/v1/interventions/{body.intervention_id}/content")
+    return Entry(number, record, None, archived, rewritten)
 
 
 def _range(span: tuple[int, int | None], head: End) -> tuple[int, int]:

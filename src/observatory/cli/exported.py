@@ -153,7 +153,7 @@ def _stored(page: list[Entry]) -> Iterator[Stored]:
         number, message = entry.sequence_number, entry.message
         leaf = entry.leaf_hash or b""
         if message is None:
-            yield Stored(number, entry.record, leaf, None, None, None, False)
+            yield Stored(number, entry.record, leaf, None, None, None, False, entry.rewritten)
             continue
         # A file has no digest column of its own: the record's is the only one.
         yield Stored(number, entry.record, leaf, b"", message.raw, message.shredded_by, True)

@@ -18,7 +18,7 @@ MOST_S = 5.0
 
 
 class Item(msgspec.Struct):
-    """A message as the live channel shows it; `message` is the agent's own bytes."""
+    """A message as the live channel shows it; `message` is what is or would be forwarded."""
 
     message_id: str
     session_id: str
@@ -29,6 +29,7 @@ class Item(msgspec.Struct):
     message: msgspec.Raw
     parents: tuple[str, ...] = ()
     parent_inferred: bool = False
+    rewritten: bool = False
 
 
 class Frame(msgspec.Struct):

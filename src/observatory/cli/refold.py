@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from observatory.cli.refold_relay import RelayRows
 from observatory.cli.terminal import CommandFailed
 from observatory.gateway import registry
 from observatory.gateway.interceptor import Limits, intercept
@@ -22,7 +23,8 @@ from observatory.protocol.clock import to_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.steps import step_name
-from observatory.state import AuditRow, Changes, Member, Memory, MessageRow, Principal, Session, Write
+from observatory.rows import AuditRow, Member, MessageRow, Session, Write
+from observatory.state import Changes, Memory, Principal
 
 # What was accepted under yesterday's limits is not refused under today's.
 NO_LIMIT = Limits(message_bytes=1 << 40)
@@ -34,7 +36,8 @@ class Refold:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._traces: dict[str, int] = {}
+        self._traces: dict[str, Session] = {}
+        self._relay = RelayRows(memory)
         tenant_id = memory.tenant.tenant_id
         self._sender = Principal(tenant_id=tenant_id, role="admin", key_id="sys_import")
 
@@ -52,6 +55,7 @@ class Refold:
             event = _record(entry.record)
             if entry.message is None:
                 self._apply(event, changes)
+                self._relay.apply(entry, event, self._traces.get(event["trace_id"]), changes)
             else:
                 changes.messages.append(self._message(entry, entry.message, event))
             changes.audit.append(self._audit(entry, event))
@@ -77,7 +81,7 @@ class Refold:
             entry.sequence_number,
             to_ns(event["timestamp"]),
             event["severity_number"],
-            self._traces.get(event["trace_id"], 0),
+            known.session_no if (known := self._traces.get(event["trace_id"])) is not None else 0,
             attributes.get("av.sender.entity_id"),
             attributes.get("av.recipient.entity_id"),
             entry.record,
@@ -94,8 +98,9 @@ class Refold:
         number, observed_ns = entry.sequence_number, to_ns(event["observed_timestamp"])
         session = self._session(archived.session_id, event["trace_id"], number, observed_ns)
         name = step_name(archived.session_id, archived.step_id, archived.message_id)
-        self._heard(message, session, name, number, observed_ns, event["resource"].get("av.trust_level"))
-        return MessageRow(
+        if archived.state != "refused":
+            self._heard(message, session, name, number, observed_ns, event["resource"].get("av.trust_level"))
+        row = MessageRow(
             number,
             archived.message_id,
             archived.step_id,
@@ -109,6 +114,10 @@ class Refold:
             message.digest,
             archived.raw,
         )
+        if archived.state == "held":
+            agent = self._memory.agents.get(event["attributes"].get("av.sender.entity_id", ""))
+            self._relay.held(row, event, session, agent.agent_no if agent is not None else 0)
+        return row
 
     def _session(self, session_id: str, trace_id: str, number: int, observed_ns: int) -> Session:
         memory = self._memory
@@ -122,7 +131,7 @@ class Refold:
                 first_seq=number,
                 started_ns=observed_ns,
             )
-            self._traces[trace_id] = session.session_no
+            self._traces[trace_id] = session
         session.last_seq, session.last_ns = number, observed_ns
         memory.touch(session)
         session.messages += 1
@@ -145,14 +154,21 @@ class Refold:
         member = memory.members.get(pair)
         if member is None:
             member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1])
-        member.last_step, member.last_seq = name, number
+        if member.messages == 0:
+            session.agents += 1
+        member.last_step, member.last_seq, member.arrived_ns = name, number, observed_ns
         memory.touch(member)
         member.messages += 1
         delta = message.log.state_delta if message.log is not None else None
         if delta is not None:
             member.tokens += delta.tokens_consumed or 0
-            if delta.cumulative_session_cost is not None:
-                member.cost = delta.cumulative_session_cost
+            total = delta.cumulative_session_cost
+            if total is None and delta.cost is not None:
+                total = member.cost + max(0.0, delta.cost)
+            if total is not None:
+                session.cost += total - member.cost
+                agent.cost += max(0.0, total - member.cost)
+                member.cost = total
 
     def _apply(self, event: dict[str, Any], changes: Changes) -> None:
         """Events of the house that left rows of their own: agents, ghosts, versions."""

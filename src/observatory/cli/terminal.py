@@ -20,6 +20,14 @@ Advance = Callable[[int], None]
 class CommandFailed(ObservatoryError):
     """A command cannot do what it was asked; the sentence says what to do."""
 
+    exit_code = 1
+
+
+class Misused(CommandFailed):
+    """The words of the command cannot be meant so; nothing was asked of the gateway."""
+
+    exit_code = 2
+
 
 def say(*lines: str) -> None:
     for line in lines:

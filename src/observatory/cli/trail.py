@@ -42,6 +42,8 @@ class Stored(NamedTuple):
     raw: bytes | None
     shredded_by: int | None
     has_payload: bool
+    # What a person put in the place of a held message; the event that tells of it names its hash.
+    rewritten: bytes | None = None
 
 
 class Trail(Protocol):
@@ -73,12 +75,12 @@ def _spans(start: int, end: int, page: int) -> Iterator[tuple[int, int]]:
         yield low, min(end, low + page - 1)
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any, rewrites: dict[int, bytes | None]) -> Entry:
     number, record, leaf = row[0], row[1], row[2]
     if not (isinstance(record, bytes) and isinstance(leaf, bytes) and isinstance(row[11], bytes | None)):
         raise CommandFailed(f"event {number} is not stored as bytes any more; run `observatory verify`")
     if row[3] is None:
-        return Entry(number, record, leaf)
+        return Entry(number, record, leaf, rewritten=rewrites.get(number))
     message = Archived(
         message_id=row[3],
         session_id=row[4],
@@ -135,13 +137,16 @@ class SqliteTrail:
     def stored(self, tenant_id: str, start: int, end: int) -> Iterator[list[Stored]]:
         base = self._base(tenant_id)
         for low, high in _spans(start, end, PAYLOAD_PAGE):
-            yield [Stored(*row) for row in self._ask(_LITE_STORED, (base, base + low, base + high))]
+            new = dict(self._ask(_LITE_REWRITES, (tenant_id, low, high)))
+            found = self._ask(_LITE_STORED, (base, base + low, base + high))
+            yield [Stored(*row)._replace(rewritten=new.get(row[0])) for row in found]
 
     def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]:
         base = self._base(tenant_id)
         for low, high in _spans(start, end, PAYLOAD_PAGE):
+            new = dict(self._ask(_LITE_REWRITES, (tenant_id, low, high)))
             found = self._ask(_LITE_ENTRIES, (base, tenant_id, base + low, base + high))
-            yield [_entry(row) for row in found]
+            yield [_entry(row, new) for row in found]
 
     def close(self) -> None:
         self._connection.close()
@@ -195,11 +200,14 @@ class PostgresTrail:
 
     def stored(self, tenant_id: str, start: int, end: int) -> Iterator[list[Stored]]:
         for low, high in _spans(start, end, PAYLOAD_PAGE):
-            yield [Stored(*row) for row in self._ask(tenant_id, _PG_STORED, tenant_id, low, high)]
+            new = {row[0]: row[1] for row in self._ask(tenant_id, _PG_REWRITES, tenant_id, low, high)}
+            found = self._ask(tenant_id, _PG_STORED, tenant_id, low, high)
+            yield [Stored(*row)._replace(rewritten=new.get(row[0])) for row in found]
 
     def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]:
         for low, high in _spans(start, end, PAYLOAD_PAGE):
-            yield [_entry(row) for row in self._ask(tenant_id, _PG_ENTRIES, tenant_id, low, high)]
+            new = {row[0]: row[1] for row in self._ask(tenant_id, _PG_REWRITES, tenant_id, low, high)}
+            yield [_entry(row, new) for row in self._ask(tenant_id, _PG_ENTRIES, tenant_id, low, high)]
 
     def close(self) -> None:
         self._loop.run_until_complete(self._connection.close())
@@ -216,6 +224,12 @@ _LITE_STORED = """
 SELECT a.key - ?, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.key IS NOT NULL
 FROM audit_log a LEFT JOIN messages m ON m.key = a.key LEFT JOIN payloads p ON p.key = a.key
 WHERE a.key BETWEEN ? AND ? ORDER BY a.key"""
+_LITE_REWRITES = (
+    "SELECT sequence_number, raw FROM rewrites WHERE tenant_id = ? AND sequence_number BETWEEN ? AND ?"
+)
+_PG_REWRITES = (
+    "SELECT sequence_number, raw FROM rewrites WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"
+)
 _LITE_ENTRIES = """
 SELECT a.key - ?, a.record, a.leaf_hash, m.message_id, s.session_id, m.step_id, m.message_type, m.state,
     m.parents, m.parent_inferred, m.warnings, p.raw, p.shredded_by

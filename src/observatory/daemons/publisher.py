@@ -22,6 +22,7 @@ from observatory.ports import Archive, Bus, EventFilter, MessageFilter, StoredEv
 log = logging.getLogger("observatory.publisher")
 LOOK_S = 0.25
 PAGE = 500
+HELD = b'"held_sequence_number":'
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -96,6 +97,13 @@ class Publisher:
         span = MessageFilter(after=after, before=events[-1].sequence_number + 1)
         messages = await self._archive.messages(tenant_id, span, limit, False)
         by_number = {message.sequence_number: message for message in messages}
+        for event in events:
+            if HELD in event.record:  # released now, archived earlier: shown again as what it has become
+                number = int(event.record.partition(HELD)[2].partition(b",")[0].rstrip(b"}"))
+                span = MessageFilter(after=number - 1, before=number + 1)
+                released = await self._archive.messages(tenant_id, span, 1, False)
+                if released:
+                    by_number[event.sequence_number] = released[0]
         return [Row(event.sequence_number, event, by_number.get(event.sequence_number)) for event in events]
 
     async def run(self) -> None:
@@ -123,7 +131,9 @@ class Publisher:
 
 
 def item_of(message: StoredMessage) -> dict[str, object]:
-    """A message as lists and the live channel show it. The bytes stay the agent's own."""
+    """A message as lists and the live channel show it: the agent's own bytes, or what a person put there."""
+    content = message.raw if message.rewritten is None else message.rewritten
+    signal = "pause" if message.state == "held" else None
     return {
         "message_id": message.message_id,
         "session_id": message.session_id,
@@ -133,5 +143,8 @@ def item_of(message: StoredMessage) -> dict[str, object]:
         "state": message.state,
         "parents": message.parents.split("\n") if message.parents else [],
         "parent_inferred": message.parent_inferred,
-        "message": None if message.raw is None else msgspec.Raw(message.raw),
+        # The gateway's word on what it held or rewrote; an agent's own is in the message (ruling 24).
+        "interrupt_signal": signal if message.rewritten is None else "rewrite",
+        "rewritten": message.rewritten is not None,
+        "message": None if content is None or message.raw is None else msgspec.Raw(content),
     }

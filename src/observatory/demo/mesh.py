@@ -176,6 +176,8 @@ def perform(
                 model=role.model,
                 provider=role.provider,
                 outbox=outbox,
+                # One thread plays them all: one that waited would stop the rest. They are held all the same.
+                control=False,
             )
             crew.setdefault(role.agent_id.rsplit("-", 1)[0], []).append(agent)
         plays.append(PLAYS[part](crew, Random(f"{seed}/{part}/{number}")))

@@ -7,7 +7,7 @@ cached is looked at again under the lock: revocation counts with the very next m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,13 +16,18 @@ from observatory.gateway.record import SYSTEM_SESSION, notice, system_trace
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.protocol.answers import Refused
 from observatory.protocol.versions import VersionEntry, parse_semver
-from observatory.state import Act, Memory, Principal, Verdict, Write
+from observatory.rows import Write
+from observatory.state import Act, Desk, Memory, Principal, Verdict
+
+# Why an act was refused that was prepared by what was read before; the door reads and tries again.
+STALE = "access_changed"
 
 
 def create_tenant(who: Principal, tenant_id: str, display_name: str, now_ns: int) -> Act:
     """Submitted to the new tenant's own chain: its first event tells of its making."""
 
-    def decide(memory: Memory, now_ns: int) -> Verdict:
+    def decide(desk: Desk) -> Verdict:
+        memory, now_ns = desk.memory, desk.now_ns
         if memory.head.sequence_number:
             return Verdict(409, Refused(reason="conflict", detail="a tenant of this id exists already"))
         writes = tenant_rows(memory, display_name, now_ns)
@@ -83,15 +88,91 @@ def disable_user(who: Principal, user_id: str, now_ns: int) -> Act:
     )
 
 
-def create_key(who: Principal, row: dict[str, Any], now_ns: int) -> Act:
+def change_role(
+    who: Principal,
+    user: dict[str, Any],
+    role: str,
+    gained: Sequence[str],
+    doomed: Sequence[str],
+    renamed: Mapping[str, str],
+    seen: int,
+    now_ns: int,
+) -> Act:
+    """Another role, at once. `gained` permissions are told of one by one; `doomed` keys can do more and end.
+
+    `renamed` browsers stay signed in under another id: whatever is under way or open by the old one is no
+    longer good, what they ask next is judged by the new role.
+    `seen` is the access version at which the door read the tenant's users and keys; any change of access
+    since then may have made another admin the last one, so the door has to look again.
+    """
+    user_id = user["user_id"]
+
+    def decide(desk: Desk) -> Verdict:
+        memory, now_ns = desk.memory, desk.now_ns
+        if memory.tenant.access_version != seen:
+            return Verdict(409, Refused(reason=STALE, detail="access changed meanwhile; try again"))
+        memory.tenant.access_version += 1
+        # Acts of this very batch must not pass on what they were allowed before.
+        memory.gone_keys.update(doomed, renamed)
+        mine = {"tenant_id": who.tenant_id}
+        writes = [Write("users", {"role": role}, mine | {"user_id": user_id})]
+        writes += [Write("api_keys", {"revoked_ns": now_ns}, mine | {"key_id": key}) for key in doomed]
+        writes += [
+            Write("logins", {"login_id": new}, mine | {"login_id": old}) for old, new in renamed.items()
+        ]
+        if user_id in memory.rows.get("users", {}):
+            memory.rows["users"][user_id]["role"] = role
+        detail = {"user_id": user_id, "from": user["role"], "to": role}
+        summary = f"user {user_id} is {role}, was {user['role']}"
+        events = [notice(who.tenant_id, "role_changed", summary, now_ns, who, detail)]
+        events += [
+            notice(
+                who.tenant_id,
+                "permission_granted",
+                f"user {user_id} may {permission}",
+                now_ns,
+                who,
+                {"user_id": user_id, "permission": permission, "role": role},
+            )
+            for permission in gained
+        ]
+        for key_id in doomed:
+            told = {"key_id": key_id, "user_id": user_id, "reason": "role_changed"}
+            events.append(notice(who.tenant_id, "key_revoked", f"key {key_id} revoked", now_ns, who, told))
+        answer = {"user_id": user_id, "role": role, "revoked_keys": list(doomed)}
+        return Verdict(200, answer, events, writes)
+
+    return Act(who, now_ns, decide)
+
+
+def create_key(who: Principal, row: dict[str, Any], now_ns: int, user_role: str | None = None) -> Act:
+    """`user_role` is what the door saw of the key's user; a role changed since then is not overtaken."""
     detail = {
         "key_id": row["key_id"],
         "role": row["role"],
         "agent_id": row["agent_id"],
         "user_id": row["user_id"],
     }
-    summary = f"key {row['key_id']} created for the role {row['role']}"
-    return _access(who, now_ns, "key_created", summary, [Write("api_keys", row)], 201, None, detail)
+    granted = detail | {"scopes": msgspec.json.decode(row["scopes"])}
+
+    def decide(desk: Desk) -> Verdict:
+        memory, now_ns = desk.memory, desk.now_ns
+        user = memory.rows.get("users", {}).get(row["user_id"])
+        if user is not None and user_role is not None and user["role"] != user_role:
+            return Verdict(409, Refused(reason=STALE, detail="the user's role changed meanwhile; try again"))
+        memory.tenant.access_version += 1
+        made = f"key {row['key_id']} created for the role {row['role']}"
+        given = f"key {row['key_id']} may act as {row['role']}"
+        events = [
+            notice(who.tenant_id, "key_created", made, now_ns, who, detail),
+            notice(who.tenant_id, "permission_granted", given, now_ns, who, granted),
+        ]
+        return Verdict(201, None, events, [Write("api_keys", row)])
+
+    act = Act(who, now_ns, decide)
+    if user_role is not None:
+        act.wants.row("users", row["user_id"])
+    return act
 
 
 def revoke_key(who: Principal, key_id: str, now_ns: int) -> Act:
@@ -142,7 +223,8 @@ def sign_out(who: Principal, now_ns: int) -> Act:
 def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry], now_ns: int) -> Act:
     """The whole registry of one agent type: what is not named any more is retired, never forgotten."""
 
-    def decide(memory: Memory, now_ns: int) -> Verdict:
+    def decide(desk: Desk) -> Verdict:
+        memory, now_ns = desk.memory, desk.now_ns
         before = memory.rulebook.versions.get(agent_type, {})
         named = {entry.version for entry in entries}
         # Another spelling of a named version (v1.0.0 for 1.0.0) follows it; it is not left out.
@@ -217,7 +299,8 @@ def _access(
     detail: dict[str, Any],
     changes_access: bool = True,
 ) -> Act:
-    def decide(memory: Memory, now_ns: int) -> Verdict:
+    def decide(desk: Desk) -> Verdict:
+        memory, now_ns = desk.memory, desk.now_ns
         if changes_access:
             memory.tenant.access_version += 1
         return Verdict(

@@ -7,7 +7,19 @@ from collections.abc import Callable
 import msgspec
 
 from observatory.protocol.message import Message
-from observatory.state import Agent, Draft, Member, Memory, Principal, Session, Verdict, Write
+from observatory.rows import Agent, Member, Session, Write
+from observatory.state import Desk, Draft, Memory, Principal, Verdict
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a person must look at this message before it is forwarded."""
+
+    reason: str  # hitl_required, policy, budget
+    detail: str
+    rule_id: str | None = None
+    quorum: int = 1
+    deadline_ns: int | None = None
+    on_expiry: str = "deny"
 
 
 class Passage(msgspec.Struct, gc=False):
@@ -26,7 +38,18 @@ class Passage(msgspec.Struct, gc=False):
     # Told before the message itself, e.g. the agent's registration at first sight.
     events: list[Draft] = []
     writes: list[Write] = []
+    # Opened by policy, budget or the agent itself; any of them holds the message.
+    gates: list[Gate] = []
+    # Why it is not forwarded now, and which held messages it waits for; set by the relay, the last stage.
+    cause: str | None = None
+    waits: tuple[int, ...] = ()
+    message_id: str = ""
+    # Of a message that was held before: its number in the archive. 0 when it is forwarded as it came.
+    archived_seq: int = 0
 
 
 # A stage is pure: it reads and changes only the passage and the memory. None means: go on.
 Stage = Callable[[Passage, Memory, int], Verdict | None]
+# What follows from a message being forwarded, at once or after a hold; `number` is that of its
+# `message_delivered`. An effect writes to the desk and refuses nothing.
+Effect = Callable[[Passage, Desk, int], None]

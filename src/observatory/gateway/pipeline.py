@@ -1,9 +1,10 @@
 """The corridor: the order of stages, and one batch from memory to finished rows.
 
-`STAGES` is the law of the house in one tuple: who, whose, where, which version. A batch belongs to one
-tenant and runs inside one transaction whose chain head is locked; it is synchronous and pure but for
-that transaction, so running it again after a rollback gives the same rows. Nothing here knows SQL, a
-socket or a clock of its own.
+`STAGES` is the law of the house in one tuple: who, whose, where, which version, whether it may pass and
+whether a person must look first. What passes is forwarded, and `effects.FORWARDED` follows; what is held is
+archived all the same and comes back through the relay. A batch belongs to one tenant and runs inside one
+transaction whose chain head is locked; it is synchronous and pure but for that transaction, so running it
+again after a rollback gives the same rows. Nothing here knows SQL, a socket or a clock of its own.
 """
 
 from __future__ import annotations
@@ -13,26 +14,37 @@ from functools import lru_cache
 
 import msgspec
 
-from observatory.gateway import authority, placement, registry, versions
+from observatory.gateway import (
+    authority,
+    budget,
+    decisions,
+    effects,
+    placement,
+    policy,
+    registry,
+    relay,
+    router,
+    versions,
+)
 from observatory.gateway.passage import Passage, Stage
 from observatory.gateway.record import Scribe, Service, notice
 from observatory.ports import Transaction
 from observatory.protocol.answers import Accepted, Refused
 from observatory.protocol.identity import agent_entity_id, mint
-from observatory.state import (
-    Act,
-    Arrival,
-    Breach,
-    Changes,
-    Memory,
-    MessageRow,
-    Step,
-    Submission,
-    Verdict,
-    Wants,
-)
+from observatory.rows import MessageRow, MessageState, Step
+from observatory.state import Arrival, Breach, Changes, Memory, Submission, Verdict, Wants
 
-STAGES: tuple[Stage, ...] = (authority.check, registry.recognise, placement.place, versions.check)
+STAGES: tuple[Stage, ...] = (
+    authority.check,
+    registry.recognise,
+    placement.place,
+    versions.check,
+    decisions.check,
+    policy.check,
+    budget.check,
+    relay.check,
+    registry.enter,
+)
 
 
 class Batch:
@@ -53,38 +65,39 @@ class Batch:
                 wants.keys[who.key_id] = who.access_version
             if isinstance(item, Arrival):
                 placement.want(item.message, self._tenant_id, wants)
+                router.want(item.message, self._tenant_id, wants)
+                decisions.want(item.message, wants)
             elif isinstance(item, Breach):
                 if item.agent_id is not None:
                     wants.agents.add(agent_entity_id(self._tenant_id, item.agent_id))
             else:
-                wants.steps |= item.wants.steps
-                wants.sessions |= item.wants.sessions
-                wants.agents |= item.wants.agents
+                wants.add(item.wants)
         return wants
 
     def run(self, transaction: Transaction, known: Memory | None) -> tuple[list[Verdict], Memory]:
         """The verdicts, and the memory after them; `known` is that of the batch before."""
         memory = transaction.load(self._tenant_id, self.wants(), known)
         changes = Changes()
-        scribe = Scribe(self._service, memory, changes, self._now_ns)
-        verdicts = [self._judge(item, memory, changes, scribe) for item in self._items]
+        verdicts = self.think(memory, changes)
         if changes.audit or changes.writes:
             transaction.save(memory, changes)
         return verdicts, memory
+
+    def think(self, memory: Memory, changes: Changes) -> list[Verdict]:
+        """What becomes of each, by what memory holds; both are changed, nothing is written."""
+        scribe = Scribe(self._service, memory, changes, self._now_ns)
+        return [self._judge(item, memory, changes, scribe) for item in self._items]
 
     def _judge(self, item: Submission, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
         if isinstance(item, Arrival):
             return self._walk(item, memory, changes, scribe)
         if authority.has_lapsed(item.principal, memory, self._now_ns):
             return Verdict(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
-        verdict = self._breach(item, memory) if isinstance(item, Breach) else self._act(item, memory)
+        verdict = self._breach(item, memory) if isinstance(item, Breach) else item.decide(scribe)
         changes.writes += verdict.writes
         for event in verdict.events:
             scribe.append(event)
         return verdict
-
-    def _act(self, item: Act, memory: Memory) -> Verdict:
-        return item.decide(memory, self._now_ns)
 
     def _walk(self, item: Arrival, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
         passage = Passage(item.message, item.principal, item.received_ns)
@@ -99,20 +112,60 @@ class Batch:
         for event in passage.events:
             scribe.append(event)
         changes.writes += passage.writes
-        if verdict is not None:
-            for event in verdict.events:
-                scribe.append(event)
-            return verdict
-        return self._deliver(passage, memory, changes, scribe)
+        if verdict is None:
+            return self._accept(passage, scribe)
+        if verdict.archived:
+            self._refuse(passage, verdict, scribe)
+        for event in verdict.events:
+            scribe.append(event)
+        return verdict
 
-    def _deliver(self, passage: Passage, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
-        message, session = passage.message, passage.session
+    def _accept(self, passage: Passage, scribe: Scribe) -> Verdict:
+        """Durable, and forwarded or held."""
+        session = passage.session
         assert session is not None  # placement is a stage and never leaves it out
         number = scribe.next_sequence
-        message_id = message.message_id or mint("msg_", self._now_ns, number)
-        scribe.deliver(passage, session, message_id, number)
+        state: MessageState = "forwarded" if passage.cause is None else "held"
         warnings = tuple(passage.warnings)
-        changes.messages.append(
+        self._archive(passage, number, state, warnings, scribe)
+        _fold(passage, scribe.memory, number)
+        if passage.cause is None:
+            kind = "heartbeat" if passage.message.message_type == "heartbeat" else "message_delivered"
+            scribe.chronicle(passage, session, kind)
+            effects.forwarded(passage, scribe, number)
+        else:
+            relay.keep(passage, session, scribe)
+        return Verdict(
+            202,
+            Accepted(
+                message_id=passage.message_id,
+                session_id=session.session_id,
+                step_id=passage.step_id,
+                sequence_number=number,
+                state=state,
+                warnings=warnings,
+            ),
+        )
+
+    def _refuse(self, passage: Passage, verdict: Verdict, scribe: Scribe) -> None:
+        """A well-formed message that may not pass is archived with that state (ruling 10)."""
+        session, answer = passage.session, verdict.answer
+        assert session is not None
+        number = scribe.next_sequence
+        # Kept beside the row, so that a repeat is answered as the first was.
+        told = (answer.reason, answer.rule_id or "", answer.cap or "", answer.detail or "")
+        self._archive(passage, number, "refused", told, scribe)
+        _count(passage, scribe.memory, number)
+        detail = {"reason": answer.reason, "rule_id": answer.rule_id, "cap": answer.cap}
+        scribe.chronicle(passage, session, "message_refused", detail)
+
+    def _archive(
+        self, passage: Passage, number: int, state: MessageState, notes: tuple[str, ...], scribe: Scribe
+    ) -> None:
+        message, session = passage.message, passage.session
+        assert session is not None
+        passage.message_id = message_id = message.message_id or mint("msg_", self._now_ns, number)
+        scribe.changes.messages.append(
             MessageRow(
                 number,
                 message_id,
@@ -120,35 +173,23 @@ class Batch:
                 passage.name,
                 session.session_no,
                 message.message_type,
-                "forwarded",
+                state,
                 "\n".join(passage.parents) or None,
                 passage.parent_inferred,
-                _told(warnings) if warnings else None,
+                _told(notes) if notes else None,
                 message.digest,
                 message.raw,
             )
         )
-        memory.steps[passage.name] = Step(
+        scribe.memory.steps[passage.name] = Step(
             passage.name,
             number,
             message.digest,
             session.session_id,
             passage.step_id,
             message_id,
-            "forwarded",
-            warnings,
-        )
-        _fold(passage, memory, number)
-        return Verdict(
-            202,
-            Accepted(
-                message_id=message_id,
-                session_id=session.session_id,
-                step_id=passage.step_id,
-                sequence_number=number,
-                state="forwarded",
-                warnings=warnings,
-            ),
+            state,
+            notes,
         )
 
     def _breach(self, item: Breach, memory: Memory) -> Verdict:
@@ -183,25 +224,40 @@ def _told(warnings: tuple[str, ...]) -> str:
     return msgspec.json.encode(warnings).decode()
 
 
-def _fold(passage: Passage, memory: Memory, number: int) -> None:
-    """What the session, the agent and its membership are after this message."""
-    session, member, message = passage.session, passage.member, passage.message
+def _count(passage: Passage, memory: Memory, number: int) -> None:
+    session = passage.session
     assert session is not None
     if session.messages == 0:
         session.first_seq = number
     session.last_seq = number
-    memory.touch(session)
     # By the gateway's clock: a sender's may be years off.
     session.last_ns = max(session.last_ns, passage.received_ns)
     session.messages += 1
+    memory.touch(session)
+
+
+def _fold(passage: Passage, memory: Memory, number: int) -> None:
+    """What the session, the agent and its membership are after this message, forwarded or held."""
+    session, member, message = passage.session, passage.member, passage.message
+    assert session is not None
+    _count(passage, memory, number)
     registry.heard(passage, memory)
     if member is None:
         return
+    if member.messages == 0:
+        session.agents += 1
     member.last_step, member.last_seq = passage.name, number
-    memory.touch(member)
+    member.arrived_ns = passage.received_ns
     member.messages += 1
+    memory.touch(member)
     delta = message.log.state_delta if message.log is not None else None
     if delta is not None:
         member.tokens += delta.tokens_consumed or 0
-        if delta.cumulative_session_cost is not None:
-            member.cost = delta.cumulative_session_cost
+        total = delta.cumulative_session_cost
+        if total is None and delta.cost is not None:  # who tells only what each step cost has it summed here
+            total = member.cost + max(0.0, delta.cost)
+        if total is not None:
+            session.cost += total - member.cost
+            if passage.agent is not None and total > member.cost:
+                passage.agent.cost += total - member.cost
+            member.cost = total

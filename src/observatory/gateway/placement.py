@@ -18,7 +18,8 @@ from observatory.protocol.identity import NAMESPACE, agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import trace_id_of_session, uuid_of_trace
 from observatory.protocol.steps import parent_name, step_name
-from observatory.state import Member, Memory, Session, Step, Verdict, Wants
+from observatory.rows import Member, Session, Step
+from observatory.state import Memory, Verdict, Wants
 
 
 def _derived_step(trace: str, digest: bytes) -> str:
@@ -107,7 +108,13 @@ def _infer_parent(passage: Passage) -> None:
 
 
 def _as_before(step: Step) -> Verdict:
-    """A repeat of an accepted message answers as the first did, and writes nothing."""
+    """A repeat of a message answers as the first did, and writes nothing."""
+    if step.state == "refused":
+        reason, rule_id, cap, detail = step.warnings
+        code = 402 if reason == "budget_exceeded" else 403
+        return Verdict(
+            code, Refused(reason=reason, detail=detail or None, rule_id=rule_id or None, cap=cap or None)
+        )
     return Verdict(
         202,
         Accepted(

@@ -20,7 +20,8 @@ from observatory.protocol.identity import agent_entity_id, mint
 from observatory.protocol.message import Message
 from observatory.protocol.otel import conversation_to_trace_id, span_id_of
 from observatory.protocol.steps import step_of_name
-from observatory.state import AuditRow, Changes, Draft, Memory, Principal, Session
+from observatory.rows import Agent, AuditRow, DeliveryRow, Session
+from observatory.state import Changes, Draft, Memory, Principal
 
 SYSTEM_SESSION = "/system"  # with a slash, which no session id of an agent may hold
 
@@ -41,7 +42,14 @@ def system_trace(tenant_id: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def resource(
-    service: Service, tenant_id: str, entity_id: str | None, kind: str, hub: str | None, trust: str | None
+    service: Service,
+    tenant_id: str,
+    entity_id: str | None,
+    kind: str,
+    hub: str | None,
+    trust: str | None,
+    team: str | None = None,
+    workspace: str | None = None,
 ) -> msgspec.Raw:
     """The seed's resource table, encoded once per entity: it is the same for its every event."""
     block: dict[str, Any] = {
@@ -57,6 +65,10 @@ def resource(
         block["av.entity.hub_address"] = hub
     if trust is not None:
         block["av.trust_level"] = trust
+    if team is not None:
+        block["av.team.id"] = team
+    if workspace is not None:
+        block["av.workspace.id"] = workspace
     return msgspec.Raw(jcs(block))
 
 
@@ -65,21 +77,21 @@ class Scribe:
 
     def __init__(self, service: Service, memory: Memory, changes: Changes, now_ns: int) -> None:
         self._service = service
-        self._memory = memory
-        self._changes = changes
-        self._now_ns = now_ns
+        self.memory = memory
+        self.changes = changes
+        self.now_ns = now_ns
         self._observed = from_ns(now_ns)
         # A batch has a handful of senders; `resource` hashes more than this to find one.
-        self._resources: dict[tuple[str | None, str, str | None, str | None], msgspec.Raw] = {}
+        self._resources: dict[tuple[Any, ...], msgspec.Raw] = {}
 
     @property
     def next_sequence(self) -> int:
-        return self._memory.head.sequence_number + 1
+        return self.memory.head.sequence_number + 1
 
     def append(self, draft: Draft) -> int:
         """An event of the house."""
         number = self.next_sequence
-        event_id = mint("evt_", self._now_ns, number)
+        event_id = mint("evt_", self.now_ns, number)
         attributes = draft.attributes
         if draft.sender_id is not None:
             attributes["av.sender.entity_id"] = draft.sender_id
@@ -111,8 +123,51 @@ class Scribe:
         self._write(number, event, draft.timestamp_ns, draft.session_no, draft.sender_id, draft.recipient_id)
         return number
 
-    def deliver(self, passage: Passage, session: Session, message_id: str, number: int) -> None:
-        """The event of an accepted message. Built without a draft, for it is nearly every event."""
+    def tell(self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any) -> None:
+        self.changes.deliveries.append(
+            DeliveryRow(
+                sequence_number=sequence_number,
+                agent_no=agent_no,
+                kind=kind,
+                created_ns=self.now_ns,
+                body=msgspec.json.encode(body).decode(),
+                **more,
+            )
+        )
+
+    def in_session(
+        self,
+        session: Session,
+        event_type: str,
+        summary: str,
+        detail: dict[str, Any],
+        principal: Principal | None = None,
+        parent_span_id: str | None = None,
+        message_id: str | None = None,
+        recipient_id: str | None = None,
+    ) -> Draft:
+        """A draft of an event of the house or of a person that belongs to a session."""
+        return Draft(
+            event_type=event_type,
+            severity=SEVERITY[event_type],
+            timestamp=self._observed,
+            timestamp_ns=self.now_ns,
+            trace_id=session.trace_id,
+            parent_span_id=parent_span_id,
+            message_id=message_id,
+            session_no=session.session_no,
+            summary=summary,
+            detail=detail,
+            sender_id=principal.entity_id if principal else None,
+            sender_type=principal.entity_type if principal else "system",
+            recipient_id=recipient_id,
+        )
+
+    def chronicle(
+        self, passage: Passage, session: Session, event_type: str, detail: dict[str, Any] | None = None
+    ) -> int:
+        """The event of a message: delivered, held, refused. Built without a draft: it is nearly every one."""
+        number = self.next_sequence
         message, agent, sender_id = passage.message, passage.agent, passage.entity_id
         kind = message.message_type
         attributes: dict[str, Any] = {
@@ -139,32 +194,44 @@ class Scribe:
         parent_span = message.parent_span_id
         if parent_span is None and passage.parents:
             parent_span = span_id_of(step_of_name(passage.parents[0]))
-        event = {
-            "audit_event_id": mint("evt_", self._now_ns, number),
+        severity = max(message.severity, SEVERITY[event_type])
+        event: dict[str, Any] = {
+            "audit_event_id": mint("evt_", self.now_ns, number),
             "timestamp": message.timestamp,
             "observed_timestamp": self._observed,
             "trace_id": session.trace_id,
             "span_id": message.span_id or span_id_of(passage.step_id),
             "parent_span_id": parent_span,
             "trace_flags": 1,
-            "severity_number": message.severity,
-            "severity_text": severity_text(message.severity),
+            "severity_number": severity,
+            "severity_text": severity_text(severity),
             "body": {
-                "event_type": "heartbeat" if kind == "heartbeat" else "message_delivered",
-                "message_id": message_id,
+                "event_type": event_type,
+                "message_id": passage.message_id,
                 "message_type": kind,
                 "summary": _summary(message),
             },
-            "resource": self._resource(sender_id, message.sender_type, hub, trust),
+            "resource": self._resource(sender_id, message.sender_type, hub, trust, agent),
             "attributes": attributes,
         }
+        if detail is not None:
+            event["body"] |= detail
         self._write(number, event, message.timestamp_ns, session.session_no, sender_id, recipient_id)
+        return number
 
-    def _resource(self, entity_id: str | None, kind: str, hub: str | None, trust: str | None) -> msgspec.Raw:
-        key = (entity_id, kind, hub, trust)
+    def _resource(
+        self,
+        entity_id: str | None,
+        kind: str,
+        hub: str | None,
+        trust: str | None,
+        agent: Agent | None = None,
+    ) -> msgspec.Raw:
+        team, workspace = (None, None) if agent is None else (agent.team_id, agent.workspace_id)
+        key = (entity_id, kind, hub, trust, team, workspace)
         known = self._resources.get(key)
         if known is None:
-            tenant_id = self._memory.tenant.tenant_id
+            tenant_id = self.memory.tenant.tenant_id
             known = self._resources[key] = resource(self._service, tenant_id, *key)
         return known
 
@@ -177,10 +244,10 @@ class Scribe:
         sender_id: str | None,
         recipient_id: str | None,
     ) -> None:
-        memory = self._memory
+        memory = self.memory
         linked = link(memory.head, event, memory.tenant.tenant_id)
         memory.head = linked.head
-        self._changes.audit.append(
+        self.changes.audit.append(
             AuditRow(
                 number,
                 timestamp_ns,

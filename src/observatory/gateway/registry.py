@@ -1,33 +1,78 @@
-"""Agents at first sight: the Capability Map's rows, made and kept by what agents send.
+"""The Capability Map: who the agents are, whether they live, and in which rooms they speak (ruling 27).
 
-Runs before placement so that a message knows its agent. `trust_level` is the server's word (ruling 9):
-a key bound to this agent makes it `tenant_verified`; an unbound key leaves it `unverified`.
+Rows are made at first sight or by registration and kept by what agents send. `trust_level` is the server's
+word (ruling 9): a key bound to this agent makes it `tenant_verified`; an unbound key leaves it `unverified`.
+Liveness comes from heartbeats alone and lives in `pulses`, never in the agent's row: that row is kept from
+batch to batch and so may change only together with an event, while most pulses write none.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from observatory.gateway import breaker
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
-from observatory.state import Agent, Memory, Verdict
+from observatory.protocol.clock import from_ns
+from observatory.protocol.events import SEVERITY
+from observatory.protocol.messages import Heartbeat
+from observatory.rows import Agent, Member, Session, Write
+from observatory.state import Desk, Draft, Memory, Principal, Verdict
+
+Liveness = Literal["healthy", "zombie", "evicted", "unknown"]
+SECOND = 1_000_000_000
+# A pulse whose status stays the same is chained once in this time.
+CHAINED_NS = 60 * SECOND
+
+
+class Times(msgspec.Struct):
+    """When silence counts; set once at start from the settings, by `reaping.obey`."""
+
+    check_ns: int = 30 * SECOND
+    timeout_ns: int = 90 * SECOND
+
+
+TIMES = Times()
+
+
+def liveness(evicted_ns: int | None, heartbeat_ns: int | None, now_ns: int) -> Liveness:
+    if evicted_ns is not None:
+        return "evicted"
+    if heartbeat_ns is None:
+        return "unknown"
+    return "healthy" if now_ns - heartbeat_ns <= TIMES.check_ns else "zombie"
 
 
 def recognise(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
+    """A stage before placement, so that a message knows its agent."""
     message = passage.message
     if message.sender_type != "agent":
         return None
     agent = memory.agents.get(passage.entity_id)
     if agent is None:
         agent = enrol(memory, passage.entity_id, message.sender_id, now_ns)
-        event = notice(
-            memory.tenant.tenant_id,
-            "agent_registered",
-            f"agent {message.sender_id} seen for the first time",
-            now_ns,
-            passage.principal,
-            {"agent_id": message.sender_id, "entity_id": passage.entity_id},
-        )
-        passage.events.append(event)
+        passage.events.append(_first_sight(memory, agent, passage.principal, now_ns))
     passage.agent = agent
+    return None
+
+
+def enter(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
+    """The stage after all that may refuse: who was evicted is back, who speaks first here has joined."""
+    agent, member = passage.agent, passage.member
+    if agent is None or member is None:
+        return None
+    if agent.evicted_ns is not None:
+        event, write = recover(memory, agent, passage.principal, now_ns)
+        passage.events.append(event)
+        passage.writes.append(write)
+    if member.arrived_ns == 0:  # never here, or gone since
+        session = passage.session
+        assert session is not None
+        if session.agents > (member.messages > 0):
+            passage.events.append(_moved("agent_joined_room", session, agent, now_ns))
     return None
 
 
@@ -43,14 +88,36 @@ def enrol(memory: Memory, entity_id: str, agent_id: str, now_ns: int) -> Agent:
     return agent
 
 
+def recover(memory: Memory, agent: Agent, who: Principal | None, now_ns: int) -> tuple[Draft, Write]:
+    """Back in the map. Its clock starts anew: silent as it was, it would be evicted again at once."""
+    agent.evicted_ns = None
+    memory.touch(agent)
+    for address in addresses_of(agent):
+        _line_up(memory, address, agent)
+    tenant_id = memory.tenant.tenant_id
+    event = notice(
+        tenant_id,
+        "agent_recovered",
+        f"agent {agent.agent_id} is back",
+        now_ns,
+        who,
+        {"agent_id": agent.agent_id, "entity_id": agent.entity_id},
+    )
+    return event, put_pulse(memory, agent.agent_no, {"heartbeat_ns": now_ns, "chained_ns": now_ns})
+
+
 def heard(passage: Passage, memory: Memory) -> None:
     """An accepted message renews what the map knows of its agent and ends a violation's mark."""
     agent, message = passage.agent, passage.message
     if agent is None:
         return
-    agent.agent_type = message.agent_type or agent.agent_type
+    if passage.cause == "kill":  # nobody leaves a kill-switch's scope by calling itself something else
+        agent.agent_type = agent.agent_type or message.agent_type
+        agent.cluster_id = agent.cluster_id or message.cluster_id
+    else:
+        agent.agent_type = message.agent_type or agent.agent_type
+        agent.cluster_id = message.cluster_id or agent.cluster_id
     agent.capability_version = message.capability_version or agent.capability_version
-    agent.cluster_id = message.cluster_id or agent.cluster_id
     agent.model = message.model or agent.model
     agent.provider = message.provider or agent.provider
     agent.hub_address = message.hub_address or agent.hub_address
@@ -59,4 +126,98 @@ def heard(passage: Passage, memory: Memory) -> None:
     agent.messages += 1
     if passage.principal.is_bound:
         agent.trust_level = "tenant_verified"
+    if memory.fleet:  # somebody in this batch asks for agents by type or cluster
+        for address in addresses_of(agent):
+            _line_up(memory, address, agent)
     memory.touch(agent)
+
+
+def follow(passage: Passage, desk: Desk, number: int) -> None:
+    """An effect: heartbeats feed the pulse, outcomes the breakers that somebody has asked for."""
+    message = passage.message
+    if message.log is not None:
+        if desk.memory.breakers and passage.agent is not None:
+            breaker.learn(capabilities_of(passage.agent), message.log.action.status, desk)
+    elif message.message_type == "heartbeat" and passage.agent is not None:
+        assert message.envelope is not None and isinstance(message.envelope.payload, Heartbeat)
+        pulse = message.envelope.payload
+        beat: dict[str, Any] = {
+            "heartbeat_ns": passage.received_ns,
+            "chained_ns": desk.now_ns,
+            "status": pulse.agent_status,
+            "task": _text(pulse.current_task),
+            "usage": _text(pulse.resource_usage),
+        }
+        desk.changes.writes.append(put_pulse(desk.memory, passage.agent.agent_no, beat))
+
+
+def put_pulse(memory: Memory, agent_no: int, beat: dict[str, Any]) -> Write:
+    """What is left out of `beat` stays as it is."""
+    memory.rows.setdefault("pulses", {}).setdefault(agent_no, {}).update(beat)
+    values = {"tenant_id": memory.tenant.tenant_id, "agent_no": agent_no} | beat
+    return Write("pulses", values, key=("tenant_id", "agent_no"))
+
+
+def capabilities_of(agent: Agent) -> tuple[str, ...]:
+    """What it can be asked for: its type, and what it registered."""
+    more = _decoded(agent.capabilities) if agent.capabilities else ()
+    return (
+        more if agent.agent_type is None else (agent.agent_type, *(c for c in more if c != agent.agent_type))
+    )
+
+
+def addresses_of(agent: Agent) -> list[str]:
+    found = [f"type:{capability}" for capability in capabilities_of(agent)]
+    return found if agent.cluster_id is None else [*found, f"cluster:{agent.cluster_id}"]
+
+
+@lru_cache(maxsize=1024)
+def _decoded(capabilities: str) -> tuple[str, ...]:
+    return msgspec.json.decode(capabilities, type=tuple[str, ...])
+
+
+def _line_up(memory: Memory, address: str, agent: Agent) -> None:
+    """The fleet was read before this batch; who comes in it counts for those behind."""
+    fleet = memory.fleet.get(address)
+    if fleet is not None and agent.entity_id not in fleet:
+        fleet.append(agent.entity_id)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _first_sight(memory: Memory, agent: Agent, who: Principal, now_ns: int) -> Draft:
+    return notice(
+        memory.tenant.tenant_id,
+        "agent_registered",
+        f"agent {agent.agent_id} seen for the first time",
+        now_ns,
+        who,
+        {"agent_id": agent.agent_id, "entity_id": agent.entity_id},
+    )
+
+
+def _moved(event_type: str, session: Session, agent: Agent, now_ns: int) -> Draft:
+    did = "joined" if event_type == "agent_joined_room" else "left"
+    return Draft(
+        event_type=event_type,
+        severity=SEVERITY[event_type],
+        timestamp=from_ns(now_ns),
+        timestamp_ns=now_ns,
+        trace_id=session.trace_id,
+        session_no=session.session_no,
+        summary=f"{agent.agent_id} {did} the room",
+        detail={"session_id": session.session_id, "agent_id": agent.agent_id},
+        sender_id=agent.entity_id,
+        sender_type="agent",
+    )
+
+
+def leave(session: Session, member: Member, agent: Agent, memory: Memory, now_ns: int) -> Draft | None:
+    """Out of the room until it speaks there again; None when it was out already."""
+    if member.arrived_ns == 0:
+        return None
+    member.arrived_ns = 0
+    memory.touch(member)
+    return _moved("agent_left_room", session, agent, now_ns)

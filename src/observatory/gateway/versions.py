@@ -10,7 +10,8 @@ from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
 from observatory.protocol.answers import Fault, Rejected
 from observatory.protocol.versions import find, judge, outside
-from observatory.state import Memory, Verdict, Write
+from observatory.rows import Write
+from observatory.state import Memory, Verdict
 
 
 def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:

@@ -45,6 +45,8 @@ class Entry(msgspec.Struct, frozen=True):
     record: bytes
     leaf_hash: bytes | None
     message: Archived | None = None
+    # Of an event that tells of a rewrite: the new content.
+    rewritten: bytes | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -93,6 +95,7 @@ class _Line(msgspec.Struct, kw_only=True):
     record: str
     leaf_hash: str | None
     message: _Message | None
+    rewritten: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Chain(msgspec.Struct):
@@ -113,10 +116,15 @@ def line_of(entry: Entry) -> bytes:
     """One line without its newline."""
     leaf = None if entry.leaf_hash is None else entry.leaf_hash.hex()
     message = None if entry.message is None else _outward(entry.message)
-    record = entry.record.decode("utf-8")
-    return _encode(
-        _Line(sequence_number=entry.sequence_number, record=record, leaf_hash=leaf, message=message)
+    line = _Line(
+        sequence_number=entry.sequence_number,
+        record=entry.record.decode("utf-8"),
+        leaf_hash=leaf,
+        message=message,
     )
+    if entry.rewritten is not None:
+        line.rewritten = entry.rewritten.decode("utf-8")  # ours: always UTF-8
+    return _encode(line)
 
 
 def _outward(archived: Archived) -> _Message:
@@ -136,7 +144,8 @@ def entry_of(line: bytes, number: int) -> Entry:
         found = _line(line)
         leaf = None if found.leaf_hash is None else bytes.fromhex(found.leaf_hash)
         message = None if found.message is None else _inward(found.message)
-        return Entry(found.sequence_number, found.record.encode("utf-8"), leaf, message)
+        rewritten = found.rewritten.encode("utf-8") if isinstance(found.rewritten, str) else None
+        return Entry(found.sequence_number, found.record.encode("utf-8"), leaf, message, rewritten)
     except (msgspec.MsgspecError, NotBase64, ValueError):
         raise ExportUnusable(f"line {number} of the export is not an event; export again") from None
 

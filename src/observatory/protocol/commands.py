@@ -1,6 +1,6 @@
 """What an operator can tell the gateway to do.
 
-Law: the seed's three commands with the seed's payloads, `Unpause`, and the three answers at a gate.
+Law: the seed's three commands with the seed's payloads, `Unpause`, `Cancel`, and the three answers at a gate.
 Who commands is never in the payload: identity comes from the key (ruling 13).
 """
 
@@ -45,6 +45,14 @@ class Inject(Struct, frozen=True, kw_only=True, tag_field="command", tag="inject
     prompt: Prompt
 
 
+class Cancel(Struct, frozen=True, kw_only=True, tag_field="command", tag="cancel"):
+    """Ask the agent to end its work on the session."""
+
+    session_id: Name
+    agent_id: Name
+    note: str | None = None
+
+
 class Approve(Struct, frozen=True, kw_only=True, tag_field="command", tag="approve"):
     """Forward the message held at a gate."""
 
@@ -73,4 +81,4 @@ class Reject(Struct, frozen=True, kw_only=True, tag_field="command", tag="reject
     note: str | None = None
 
 
-Command = Pause | Unpause | Rewrite | Inject | Approve | Edit | Reject
+Command = Pause | Unpause | Rewrite | Inject | Cancel | Approve | Edit | Reject

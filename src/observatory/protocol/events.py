@@ -57,12 +57,15 @@ SEVERITY: Final[dict[str, int]] = {
     "hitl_reversed": NOTICE,
     "gate_opened": NOTICE,
     "gate_expired": WARN,
+    "decision_cancelled": NOTICE,
+    "decision_expired": WARN,
     "pause_acknowledged": INFO,
     "pause_confirmed": INFO,
     "kill_switch_requested": WARN,
     "kill_switch_engaged": FATAL,
     "kill_switch_released": WARN,
     "instruction_issued": NOTICE,
+    "instruction_sent": INFO,
     "fact_marked_false": WARN,
     "fact_quarantined": WARN,
     "drift_reconciled": NOTICE,
@@ -171,7 +174,7 @@ class EntropyAlertEvent(Struct, frozen=True, kw_only=True):
 class HITLInterventionEvent(Struct, frozen=True, kw_only=True):
     """A person stepped in."""
 
-    command: Literal["pause", "unpause", "rewrite", "inject", "approve", "edit", "reject"]
+    command: Literal["pause", "unpause", "rewrite", "inject", "cancel", "approve", "edit", "reject"]
     operator_id: str
     session_id: str
     agent_id: str

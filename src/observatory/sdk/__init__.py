@@ -1,32 +1,42 @@
 """What an agent imports: `Agent`, `AsyncAgent`, and what they hand back or raise.
 
 Law: the agent's own work is never blocked and never broken by its telemetry. `step` returns at once;
-what the gateway cannot take now waits on disk, in order.
+what the gateway cannot take now waits on disk, in order. It waits only for people: while it is paused or
+stopped, and for the verdict it asked for.
 """
 
 from observatory.sdk.agent import Agent
 from observatory.sdk.aio import AsyncAgent, AsyncSession, AsyncStep
 from observatory.sdk.client import Answer, Fault
 from observatory.sdk.delivery import Delivery
-from observatory.sdk.errors import Lost, NotAnswered, NotConfigured, Rejected
+from observatory.sdk.errors import Cancelled, Denied, Lost, NotAnswered, NotConfigured, Rejected
+from observatory.sdk.gate import Approval
 from observatory.sdk.outbox import Outbox
-from observatory.sdk.session import Handoff, Session
+from observatory.sdk.received import Decision, Handoff, Prompt, Received, Verdict
+from observatory.sdk.session import Session
 from observatory.sdk.step import Step
 
 __all__ = [
     "Agent",
     "Answer",
+    "Approval",
     "AsyncAgent",
     "AsyncSession",
     "AsyncStep",
+    "Cancelled",
+    "Decision",
     "Delivery",
+    "Denied",
     "Fault",
     "Handoff",
     "Lost",
     "NotAnswered",
     "NotConfigured",
     "Outbox",
+    "Prompt",
+    "Received",
     "Rejected",
     "Session",
     "Step",
+    "Verdict",
 ]

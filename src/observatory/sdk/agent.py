@@ -1,113 +1,155 @@
-"""`Agent`: an agent's voice.
+"""`Agent`: an agent's voice and ear.
 
     from observatory import Agent
     agent = Agent("researcher-1")
     agent.step("Verify revenue", tool_call="serp_search", tool_input={"query": "NVDA 10-K"}, status="success")
+    if agent.ask("Publish the report", tool_call="publish"):
+        publish()
 
-Law: all steps, of whatever session, pass through `Line.record`: the one place where control (a pause, a
-gate) will be able to make an agent wait.
+Law: all steps, of whatever session, pass through `gate`: the one place where an agent is made to wait, and
+only by a person's or a rule's order, never by its telemetry.
 """
 
-import os
-import re
-from collections import deque
-from collections.abc import Callable, Mapping
+import concurrent.futures
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, Unpack
 
-import msgspec
-
-from observatory.sdk.credentials import find_door
-from observatory.sdk.delivery import Delivery
-from observatory.sdk.errors import Rejected
-from observatory.sdk.outbox import Outbox
-from observatory.sdk.session import Handoff, Line, Session, ToolCall, current_line, open_line
+from observatory.sdk import decisions, gate
+from observatory.sdk.decisions import ConfirmationStatus, Deadline, Option
+from observatory.sdk.ear import NoChannel
+from observatory.sdk.errors import NotAnswered
+from observatory.sdk.gate import Approval, Said
+from observatory.sdk.received import Decision, Handoff, Received
+from observatory.sdk.session import Line, Session, ToolCall, open_line
+from observatory.sdk.speaker import Speaker
 from observatory.sdk.step import Step, StepFields
-
-
-class Speaker:
-    """Who speaks and by which way out; what the sync and the async agent share."""
-
-    def __init__(
-        self,
-        agent_id: str,
-        *,
-        agent_type: str | None = None,
-        version: str = "1.0.0",
-        cluster: str | None = None,
-        model: str | None = None,
-        provider: str | None = None,
-        url: str | None = None,
-        key: str | None = None,
-        data: str | os.PathLike[str] | None = None,
-        delivery: Delivery | None = None,
-        on_reject: Callable[[Rejected], None] | None = None,
-        outbox: Outbox | None = None,
-    ) -> None:
-        self.agent_id = agent_id
-        self.cluster = cluster or os.environ.get("OBSERVATORY_CLUSTER") or "local"
-        self.identity: dict[str, Any] = {
-            "agent_id": agent_id,
-            "agent_type": agent_type or re.sub(r"[-_.]?\d+$", "", agent_id) or agent_id,
-            "capability_version": version,
-        }
-        self.identity |= {k: v for k, v in (("model", model), ("provider", provider)) if v is not None}
-        self._owns_outbox = outbox is None
-        if outbox is None:
-            door = find_door(url, key, data)
-            outbox = Outbox(agent_id, door, delivery or Delivery(), on_reject=on_reject)
-        self.outbox = outbox
-        self._home = Line(self, *open_line(None, None))
-
-    def _line(self) -> Line:
-        """Where a step said without a session belongs: to the one this code runs in, else to our own."""
-        return current_line() or self._home
-
-    @property
-    def rejections(self) -> deque[Rejected]:
-        """The latest refusals (at most 1,000); of all its agents when an outbox is shared."""
-        return self.outbox.rejections
-
-    def say_raw(self, body: bytes | str | Mapping[str, Any]) -> Step:
-        """Queue one message as it is, unread: for envelopes, other people's logs, and for trying what the
-        gateway refuses. It must be one line."""
-        line = body.encode() if isinstance(body, str) else body
-        line = line if isinstance(line, bytes) else msgspec.json.encode(line)
-        if not line.strip() or b"\n" in line or b"\r" in line:
-            raise ValueError("a raw message is one line that is not blank")
-        step = Step(self.outbox, None, None)
-        self.outbox.put(line, step)
-        return step
+from observatory.sdk.waiting import run
 
 
 class Agent(Speaker):
-    """An agent that speaks to the gateway. Make one at start and keep it; threads may share it.
+    """An agent that speaks to the gateway and obeys it. Make one at start and keep it; threads may share it.
 
     `outbox=` lets many agents of one process share a sender; then whoever made the outbox closes it.
+    `control=False`: it listens only from when it asks something (`ask`, `hitl_required`, `decide`,
+    `messages`, `listen`), and sends no heartbeats before. `heartbeat_s=None`: none by itself.
     """
 
-    def step(self, intent: str, *, step_id: str | None = None, **fields: Unpack[StepFields]) -> Step:
-        """Say what was done, in the session this code runs in, else in the agent's own. Returns at once."""
-        return self._line().record(self, intent, step_id, fields)
+    def step(
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[StepFields],
+    ) -> Step:
+        """Say what was done, in the session this code runs in, else in the agent's own. Returns at once.
+
+        It waits in two cases only: while the agent is known to be paused or stopped, and with
+        `hitl_required=True` for the verdict: `step.verdict` when approved or edited, else `Denied`, also when
+        none came within `timeout`. Raises `Cancelled` when a person ended this work.
+        """
+        return run(gate.say(Said(self._line(), self, intent, step_id, fields, timeout)))
+
+    def ask(
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask a person before doing it: `if agent.ask("Deploy", tool_call="deploy"): …`.
+
+        As a step with `hitl_required=True`, but a no is a value. No verdict within `timeout` is a no.
+        """
+        return run(gate.ask(Said(self._line(), self, intent, step_id, fields, timeout)))
+
+    def decide(
+        self,
+        title: str,
+        options: Sequence[Option],
+        *,
+        deadline: Deadline | None = None,
+        default: str | None = None,
+        description: str | None = None,
+        owner: str | None = None,
+        timeout: float | None = None,
+    ) -> Decision:
+        """Let the owner choose; the id of the option chosen. `default` is taken by the gateway at `deadline`
+        (a time, or seconds from now). Raises `Denied` when nobody chose."""
+        return run(
+            decisions.decide(
+                self._line(),
+                self,
+                title,
+                options,
+                deadline=deadline,
+                default=default,
+                description=description,
+                owner=owner,
+                timeout=timeout,
+            )
+        )
+
+    def confirm(
+        self,
+        decision: Decision | str | None,
+        status: ConfirmationStatus = "success",
+        summary: str | None = None,
+        **fields: Any,
+    ) -> Step:
+        """Say what came of a decision (`action_confirmation`); `fields` as on the wire. Returns at once,
+        paused or not; an agent that was never connected waits for that, and raises `NotAnswered`."""
+        return run(decisions.confirm(self._line(), self, decision, status, summary, fields))
+
+    def messages(self, timeout: float | None = 0) -> list[Received]:
+        """The messages that have come since, oldest first; waits up to `timeout` for the first one."""
+        return run(gate.receive(self, timeout))
+
+    def incoming(self, timeout: float | None = None) -> Iterator[Received]:
+        """Messages as they come: `for message in agent.incoming(): …`. Each counts as read when the next is
+        asked for, so one that an agent dies over comes again. Ends after `timeout` without any."""
+        while (item := run(gate.next_message(self, timeout))) is not None:
+            try:
+                yield item
+            finally:
+                self.orders.finish(item)
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> ToolCall:
         """Time a tool call and record it: see `Session.tool`."""
         return ToolCall(self._line(), self, tool_call, tool_input, intent)
 
-    def session(self, *, session_id: str | None = None, continues: Line | Handoff | None = None) -> Session:
-        """A new session with a trace of its own; or with `continues`, another's line gone on with."""
+    def session(
+        self, *, session_id: str | None = None, continues: Line | Handoff | Received | None = None
+    ) -> Session:
+        """A new session with a trace of its own; or with `continues`, another's line gone on with: that of a
+        session, of a handoff, or of a message received."""
         return Session(self, *open_line(continues, session_id))
 
     def raw(self, body: bytes | str | Mapping[str, Any]) -> Step:
-        """Send one message as it is: see `say_raw`."""
+        """Send one message as it is: see `say_raw`. It never waits."""
         return self.say_raw(body)
+
+    def listen(self, timeout: float | None = 0) -> bool:
+        """Begin to listen, as the first step would; True if the gateway greets us within `timeout`."""
+        return run(gate.connection(self, timeout))
+
+    def register(self, *, timeout: float = 10.0, **fields: Any) -> dict[str, Any]:
+        """Tell the registry who this is: `capabilities`, `display_name`, `owner`, … as on the wire.
+        Raises `Rejected`, or `NotAnswered` while the gateway is away."""
+        try:
+            asked = self.ear.request("/v1/agents", self._registration(fields), timeout)
+            return self._registered(*asked.result(timeout + 1))
+        except (NoChannel, concurrent.futures.TimeoutError) as exc:
+            raise NotAnswered("the gateway did not answer the registration") from exc
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything said so far is answered; False if `timeout` passed first."""
         return self.outbox.flush(timeout)
 
     def close(self, timeout: float | None = None) -> bool:
-        """Send what can be sent, spool the rest; True if nothing is left."""
-        return self.outbox.close(timeout) if self._owns_outbox else self.outbox.flush(timeout)
+        """Stop listening, send what can be sent, spool the rest; True if nothing is left."""
+        return self._close(timeout)
 
     def __enter__(self) -> Self:
         return self

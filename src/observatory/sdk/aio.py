@@ -1,24 +1,29 @@
 """`AsyncAgent`: the same words for asyncio.
 
-It sits on the same outbox and sender thread as `Agent`: `await agent.step(...)` does not wait for
-anything today (it writes to a queue, some 15 µs). It is awaited so that a paused agent can be
-made to wait there without a new signature. Waiting for answers, flushing and closing never block the loop.
+It sits on the same outbox, sender thread and ear as `Agent`, and obeys the same `gate`: where that makes an
+agent wait, a task waits and the loop goes on.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from observatory.sdk.agent import Speaker
+from observatory.sdk import decisions, gate
 from observatory.sdk.client import Answer
-from observatory.sdk.session import Handoff, Line, ToolCall, open_line
+from observatory.sdk.decisions import ConfirmationStatus, Deadline, Option
+from observatory.sdk.ear import NoChannel
+from observatory.sdk.errors import NotAnswered
+from observatory.sdk.gate import Approval, Said
+from observatory.sdk.received import Decision, Handoff, Received, Verdict
+from observatory.sdk.session import Line, ToolCall, open_line
+from observatory.sdk.speaker import Speaker
 from observatory.sdk.step import Step, StepFields
+from observatory.sdk.waiting import Wait, run_async, until
 
 
 class AsyncStep:
-    """One step taken; `await step.answer()` waits for the gateway's verdict."""
+    """One step taken; `await step.answer()` waits for the gateway's answer."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -31,17 +36,14 @@ class AsyncStep:
     def session_id(self) -> str | None:
         return self._step.session_id
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """A person's word, when it asked for one."""
+        return self._step.verdict
+
     async def answer(self, timeout: float | None = None) -> Answer:  # noqa: ASYNC109 (as Step says it)
         """As `Step.answer`: returns what was accepted; raises `Rejected`, `Lost` or `NotAnswered`."""
-        loop, judged = asyncio.get_running_loop(), asyncio.Event()
-
-        def tell() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended; nobody waits any more
-                loop.call_soon_threadsafe(judged.set)
-
-        self._step.when_judged(tell)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(judged.wait(), timeout)
+        await until(Wait(self._step, lambda: self._step.is_settled, timeout))
         return self._step.judged()
 
     def __repr__(self) -> str:
@@ -52,10 +54,28 @@ class AsyncSession(Line):
     """A session as an async agent sees it. Give each task its own `fork()`; `join` them after."""
 
     async def step(
-        self, intent: str, *, step_id: str | None = None, **fields: Unpack[StepFields]
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **fields: Unpack[StepFields],
     ) -> AsyncStep:
-        """Say what was done; the step is sent in the background."""
-        return AsyncStep(self.record(self._speaker, intent, step_id, fields))
+        """Say what was done; see `Agent.step`."""
+        return AsyncStep(
+            await run_async(gate.say(Said(self, self._speaker, intent, step_id, fields, timeout)))
+        )
+
+    async def ask(
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask a person before doing it: see `Agent.ask`."""
+        return await run_async(gate.ask(Said(self, self._speaker, intent, step_id, fields, timeout)))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "AsyncToolCall":
         """`async with s.tool("serp_search", {...}) as call:` times the call and records it."""
@@ -73,29 +93,96 @@ class AsyncToolCall(ToolCall):
     """As `ToolCall`, for `async with`."""
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        await run_async(self._before())
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.__exit__(kind, exc, trace)
+        self.step = await run_async(gate.tell(self._done(exc)))
 
 
 class AsyncAgent(Speaker):
-    """An asyncio agent that speaks to the gateway; see `Agent` for what its words mean."""
+    """An asyncio agent that speaks to the gateway and obeys it; see `Agent` for what its words mean."""
 
     async def step(
-        self, intent: str, *, step_id: str | None = None, **fields: Unpack[StepFields]
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **fields: Unpack[StepFields],
     ) -> AsyncStep:
-        """Say what was done, in the session this task runs in, else in the agent's own."""
-        return AsyncStep(self._line().record(self, intent, step_id, fields))
+        """Say what was done, in the session this task runs in, else in the agent's own: see `Agent.step`."""
+        said = Said(self._line(), self, intent, step_id, fields, timeout)
+        return AsyncStep(await run_async(gate.say(said)))
+
+    async def ask(
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask a person before doing it: `if await agent.ask("Deploy", tool_call="deploy"): …`."""
+        return await run_async(gate.ask(Said(self._line(), self, intent, step_id, fields, timeout)))
+
+    async def decide(
+        self,
+        title: str,
+        options: Sequence[Option],
+        *,
+        deadline: Deadline | None = None,
+        default: str | None = None,
+        description: str | None = None,
+        owner: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Decision:
+        """Let the owner choose: see `Agent.decide`."""
+        return await run_async(
+            decisions.decide(
+                self._line(),
+                self,
+                title,
+                options,
+                deadline=deadline,
+                default=default,
+                description=description,
+                owner=owner,
+                timeout=timeout,
+            )
+        )
+
+    async def confirm(
+        self,
+        decision: Decision | str | None,
+        status: ConfirmationStatus = "success",
+        summary: str | None = None,
+        **fields: Any,
+    ) -> AsyncStep:
+        """Say what came of a decision: see `Agent.confirm`."""
+        confirming = decisions.confirm(self._line(), self, decision, status, summary, fields)
+        return AsyncStep(await run_async(confirming))
+
+    async def messages(self, timeout: float | None = 0) -> list[Received]:  # noqa: ASYNC109
+        """The messages that have come since, oldest first; waits up to `timeout` for the first one."""
+        return await run_async(gate.receive(self, timeout))
+
+    async def incoming(self, timeout: float | None = None) -> AsyncIterator[Received]:  # noqa: ASYNC109
+        """Messages as they come: `async for message in agent.incoming(): …`; see `Agent.incoming`."""
+        while (item := await run_async(gate.next_message(self, timeout))) is not None:
+            try:
+                yield item
+            finally:
+                self.orders.finish(item)
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> AsyncToolCall:
         """Time a tool call and record it: see `AsyncSession.tool`."""
         return AsyncToolCall(self._line(), self, tool_call, tool_input, intent)
 
     def session(
-        self, *, session_id: str | None = None, continues: Line | Handoff | None = None
+        self, *, session_id: str | None = None, continues: Line | Handoff | Received | None = None
     ) -> AsyncSession:
         """A new session with a trace of its own; or with `continues`, another's line gone on with."""
         return AsyncSession(self, *open_line(continues, session_id))
@@ -104,13 +191,25 @@ class AsyncAgent(Speaker):
         """Send one message as it is."""
         return AsyncStep(self.say_raw(body))
 
+    async def listen(self, timeout: float | None = 0) -> bool:  # noqa: ASYNC109
+        """Begin to listen, as the first step would; True if the gateway greets us within `timeout`."""
+        return await run_async(gate.connection(self, timeout))
+
+    async def register(self, *, timeout: float = 10.0, **fields: Any) -> dict[str, Any]:  # noqa: ASYNC109
+        """Tell the registry who this is: see `Agent.register`."""
+        try:
+            asked = self.ear.request("/v1/agents", self._registration(fields), timeout)
+            return self._registered(*await asyncio.wait_for(asyncio.wrap_future(asked), timeout + 1))
+        except (NoChannel, TimeoutError) as exc:
+            raise NotAnswered("the gateway did not answer the registration") from exc
+
     async def flush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
         """Wait until everything said so far is answered; False if `timeout` passed first."""
         return await asyncio.to_thread(self.outbox.flush, timeout)
 
     async def close(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
-        """Send what can be sent, spool the rest; True if nothing is left."""
-        return await asyncio.to_thread(self.outbox.close if self._owns_outbox else self.outbox.flush, timeout)
+        """Stop listening, send what can be sent, spool the rest; True if nothing is left."""
+        return await asyncio.to_thread(self._close, timeout)
 
     async def __aenter__(self) -> Self:
         return self

@@ -168,7 +168,7 @@ class Backlog:
             spool.release()
         self._adopted, self._spool = [], None
         for step in list(self._spooled.values()):
-            if step.verdict is None:
+            if step.outcome is None:
                 step.settle(None)
         if not left:
             return ""

@@ -8,8 +8,10 @@ Keys and payloads never appear in its reasons.
 import email.utils
 import logging
 import math
+import ssl
 import time
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -74,7 +76,8 @@ class Gateway:
         self._http = httpx2.Client(
             headers={"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"},
             timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, 3.0)),
-            trust_env=urlsplit(url).hostname not in _LOCAL,  # a proxy has no business on this machine
+            trust_env=not is_local(url),
+            verify=tls(url),
         )
 
     def send(self, lines: Sequence[bytes]) -> Answered | Unsent:
@@ -84,10 +87,25 @@ class Gateway:
             return Unsent(f"{type(exc).__name__} at {self._url}")
         if response.status_code == 200:
             return _read(response.content)
-        return _unsent(response)
+        return unsent(response.status_code, response.headers.get("Retry-After"))
 
     def close(self) -> None:
         self._http.close()
+
+
+def is_local(url: str) -> bool:
+    """A proxy has no business on this machine."""
+    return urlsplit(url).hostname in _LOCAL
+
+
+def tls(url: str) -> ssl.SSLContext:
+    """Whom to trust: the system's authorities; for plain HTTP nobody, which spares loading them (0.1 s)."""
+    return _authorities() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
 
 
 def _read(body: bytes) -> Answered | Unsent:
@@ -103,8 +121,9 @@ def _read(body: bytes) -> Answered | Unsent:
 _decode = msgspec.json.Decoder(Answer).decode
 
 
-def _unsent(response: httpx2.Response) -> Unsent:
-    code, later = response.status_code, _retry_after_s(response.headers.get("Retry-After"))
+def unsent(code: int, retry_after: str | None) -> Unsent:
+    """What an answer means that judged no line."""
+    later = _retry_after_s(retry_after)
     match code:
         case 400 | 413 | 422:
             return Unsent(f"the request was refused with {code}", refused=code)

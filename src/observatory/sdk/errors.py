@@ -1,4 +1,5 @@
-"""What the SDK raises. Nothing here is raised by `step`: only by setting up, and by asking for an answer."""
+"""What the SDK raises. `step` itself raises only for people's orders (`Denied`, `Cancelled`), never for its
+telemetry; the rest comes from setting up and from asking for an answer."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +7,7 @@ from observatory.errors import ObservatoryError
 
 if TYPE_CHECKING:
     from observatory.sdk.client import Answer, Fault
+    from observatory.sdk.step import Step
 
 
 class NotConfigured(ObservatoryError):
@@ -39,6 +41,35 @@ class Rejected(ObservatoryError):
     @property
     def faults(self) -> "list[Fault]":
         return self.answer.faults
+
+
+class Denied(ObservatoryError):
+    """What was asked for was not allowed, so it must not be done.
+
+    `reason`: `rejected` or `expired` at the gate, the gateway's own word when it refused the message
+    (`policy_denied`, `budget_exceeded`, ...), or `no_verdict` when none could be had: a gate fails closed.
+    """
+
+    def __init__(
+        self, reason: str, note: str | None = None, by: str | None = None, step: "Step | None" = None
+    ) -> None:
+        self.reason = reason
+        self.note = note
+        self.by = by
+        self.step = step
+        told = f"denied: {reason}" + (f" by {by}" if by else "") + (f" ({note})" if note else "")
+        super().__init__(told)
+
+
+class Cancelled(ObservatoryError):
+    """A person ended this agent's work on the session; or the agent was closed while a step waited."""
+
+    def __init__(self, session_id: str | None, reason: str = "", by: str | None = None) -> None:
+        self.session_id = session_id
+        self.reason = reason
+        self.by = by
+        told = f"session {session_id} was cancelled" + (f" by {by}" if by else "")
+        super().__init__(told + (f": {reason}" if reason else ""))
 
 
 def describe(answer: "Answer") -> str:

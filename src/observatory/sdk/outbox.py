@@ -6,16 +6,19 @@ the gateway judged is never sent again, what it did not judge is never dropped. 
 """
 
 import logging
+import math
 import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import takewhile
+from weakref import WeakSet
 
 from observatory.sdk import lifecycle
 from observatory.sdk.backlog import Backlog, Batch
 from observatory.sdk.client import THREAD_PREFIX, Answer, Answered, Gateway, Unsent
 from observatory.sdk.credentials import Door
 from observatory.sdk.delivery import SYSTEM_JITTER, Clock, Delivery, SystemClock, backoff_s
+from observatory.sdk.ear import Ear, close_all
 from observatory.sdk.errors import Rejected
 from observatory.sdk.step import Step
 
@@ -40,10 +43,11 @@ class Outbox:
         self.rejections: deque[Rejected] = deque(maxlen=1000)
         self.closed = False
         self._on_reject = on_reject
-        self._delivery = delivery or Delivery()
+        self.delivery = delivery or Delivery()
         self._clock = clock or SystemClock()
         self._jitter = jitter
         self._adopting = True
+        self.ears: WeakSet[Ear] = WeakSet()  # who listens beside it: they close and fork with it
         self._reset()
         lifecycle.keep(self)
         with self.changed:
@@ -51,10 +55,10 @@ class Outbox:
 
     def _reset(self) -> None:
         self.changed = threading.Condition(threading.Lock())
-        self._backlog = Backlog(self.name, self.door, self._delivery)
-        self._batch_lines = self._delivery.batch_lines
+        self._backlog = Backlog(self.name, self.door, self.delivery)
+        self._batch_lines = self.delivery.batch_lines
         self._queued_at = self._not_before = 0.0
-        self._away = self._closing = False
+        self._away = self._closing = self._patient = False
         self._urgent = 0  # flushes waiting: no lingering
         self._failures = 0
         self._complaint = ""
@@ -85,8 +89,17 @@ class Outbox:
             elif waiting == 1:
                 self._queued_at = self._clock.monotonic()
                 self.changed.notify_all()
-            elif waiting == self._delivery.batch_lines:
+            elif waiting == self.delivery.batch_lines:
                 self.changed.notify_all()
+
+    def hurry(self) -> None:
+        """What is queued leaves now, without lingering; an absent gateway is tried again, but one that
+        asked for patience gets it."""
+        with self.changed:
+            self._queued_at = -math.inf
+            if not self._patient:
+                self._not_before = 0.0
+            self.changed.notify_all()
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was put before is answered; False if that takes longer than `timeout`."""
@@ -112,16 +125,17 @@ class Outbox:
 
     def close(self, timeout: float | None = None) -> bool:
         """Send what can be sent in `timeout`, put the rest on disk; True if nothing is left."""
+        close_all(list(self.ears))
         with self.changed:
             thread, self._closing = self._thread, True
             self.changed.notify_all()
         if thread is not None and thread is not threading.current_thread():
-            thread.join(self._delivery.close_timeout_s if timeout is None else timeout)
+            thread.join(self.delivery.close_timeout_s if timeout is None else timeout)
         with self.changed:
             if self.closed:
                 return self._backlog.settled_n >= self._backlog.taken_n
             # Leftovers being found just now are locked by us: the next start must be able to find them.
-            self.changed.wait_for(lambda: not self._adopting, self._delivery.close_timeout_s)
+            self.changed.wait_for(lambda: not self._adopting, self.delivery.close_timeout_s)
             self.closed = True
             left = self._backlog.release()
             lost = self._backlog.give_up_memory()
@@ -132,6 +146,8 @@ class Outbox:
 
     def start_afresh(self) -> None:
         """In a forked child: what was queued and its files are the parent's to send; ours start empty."""
+        for ear in list(self.ears):
+            ear.start_afresh()
         self._backlog.forget()
         self._adopting = False
         self._reset()
@@ -153,7 +169,7 @@ class Outbox:
                 if self.closed:  # before we had found them: let go again
                     self._backlog.release()
                 self.changed.notify_all()
-        gateway = Gateway(self.door.url, self.door.key, self._delivery.timeout_s)
+        gateway = Gateway(self.door.url, self.door.key, self.delivery.timeout_s)
         while True:
             try:
                 if not self._turn(gateway):
@@ -201,9 +217,9 @@ class Outbox:
     def _pause_s(self) -> float | None:
         """How long to wait before the next piece of work; 0 is now, None until something changes."""
         waiting, lingering = len(self._backlog.queue), 0.0
-        if 0 < waiting < self._delivery.batch_lines and not (self._urgent or self._closing):
+        if 0 < waiting < self.delivery.batch_lines and not (self._urgent or self._closing):
             since = self._clock.monotonic() - self._queued_at
-            lingering = max(self._delivery.linger_s - since, 0.0)
+            lingering = max(self.delivery.linger_s - since, 0.0)
         if put_off := self._put_off_s():
             may_spill = waiting and self._away and not self._backlog.disk_failed
             return min(put_off, lingering) if may_spill else put_off
@@ -242,7 +258,7 @@ class Outbox:
             self._backlog.recovered()
             if final:
                 self._failures, self._away, self._complaint = 0, False, ""
-            self._batch_lines = min(self._batch_lines * 2, self._delivery.batch_lines)
+            self._batch_lines = min(self._batch_lines * 2, self.delivery.batch_lines)
             self.changed.notify_all()
         self._tell(refused)
         if len(final) < len(batch.lines):
@@ -254,8 +270,9 @@ class Outbox:
             if self.closed:
                 return
             self._failures += 1
+            self._patient = why.retry_after_s is not None
             self._not_before = self._clock.monotonic() + backoff_s(
-                self._delivery, self._failures, why, self._jitter
+                self.delivery, self._failures, why, self._jitter
             )
             self._backlog.take_back(0)
             self._away = self._away or not why.busy

@@ -10,23 +10,20 @@ a child of that call.
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from observatory.sdk import gate
+from observatory.sdk.gate import Approval, Said
+from observatory.sdk.received import Handoff, Prompt, Received
 from observatory.sdk.step import Step, StepFields, new_id, write_log
+from observatory.sdk.waiting import Waits, run
 
 if TYPE_CHECKING:
-    from observatory.sdk.agent import Speaker
-
-
-class Handoff(TypedDict):
-    """A line's end as plain JSON, to be sent along with the work."""
-
-    trace_id: str
-    session_id: str
-    parent_step_ids: list[str]
+    from observatory.sdk.speaker import Speaker
 
 
 class _Shared:
@@ -101,6 +98,28 @@ class Line:
                 shared.costs[speaker.agent_id] = total
         return step
 
+    @contextmanager
+    def advance(self, step_id: str) -> Iterator[tuple[str, ...]]:
+        """For what is written otherwise: gives the parents, and has moved the tip when it was said."""
+        with self._shared.lock:
+            yield self._tips
+            self._tips = (step_id,)
+
+    def retreat(self, step_id: str, tips: tuple[str, ...]) -> None:
+        """Go on from `tips` instead, unless more was said since."""
+        with self._shared.lock:
+            if self._tips == (step_id,):
+                self._tips = tips
+
+    def prompts(self) -> list[Prompt]:
+        """What people have injected into this session since this was last asked, oldest first."""
+        self._speaker.hear()
+        return self._speaker.orders.take_prompts(self.session_id)
+
+    def context(self, messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """A chat's messages with what was injected into this session at their end."""
+        return [*messages, *({"role": "user", "content": prompt.text} for prompt in self.prompts())]
+
     def _total_cost(self, agent_id: str, cost: float | None) -> float | None:
         spent = self._shared.costs.get(agent_id)
         try:
@@ -119,9 +138,27 @@ class Line:
 class Session(Line):
     """A session as a synchronous agent sees it; also what `fork` returns."""
 
-    def step(self, intent: str, *, step_id: str | None = None, **fields: Unpack[StepFields]) -> Step:
-        """Say what was done. Returns at once; the step is sent in the background."""
-        return self.record(self._speaker, intent, step_id, fields)
+    def step(
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[StepFields],
+    ) -> Step:
+        """Say what was done; see `Agent.step`."""
+        return run(gate.say(Said(self, self._speaker, intent, step_id, fields, timeout)))
+
+    def ask(
+        self,
+        intent: str,
+        *,
+        step_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask a person before doing it: see `Agent.ask`."""
+        return run(gate.ask(Said(self, self._speaker, intent, step_id, fields, timeout)))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "ToolCall":
         """`with s.tool("serp_search", {...}) as call:` times the call and records it, failed if it raised."""
@@ -155,12 +192,22 @@ class ToolCall:
         self.step: Step | None = None
 
     def __enter__(self) -> Self:
-        self._started_ns = time.perf_counter_ns()
+        run(self._before())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.step = run(gate.tell(self._done(exc)))
+
+    def _before(self) -> Waits[None]:
+        """A paused agent waits here, before the tool is called."""
+        self._speaker.hear()
+        yield from gate.pass_by(self._speaker, self._line.session_id)
+        self._started_ns = time.perf_counter_ns()
+
+    def _done(self, exc: BaseException | None) -> Said:
+        """What was done is said, paused or not."""
         fields = self.fields
         fields["duration_ms"] = (time.perf_counter_ns() - self._started_ns) // 1_000_000
         if exc is not None:
@@ -168,7 +215,7 @@ class ToolCall:
             self.output = self.output or f"{type(exc).__name__}: {exc}"[:500]
         if self.output is not None:
             fields["tool_output_summary"] = self.output
-        self.step = self._line.record(self._speaker, self._intent, None, fields)
+        return Said(self._line, self._speaker, self._intent, None, fields)
 
 
 _current: ContextVar[Line | None] = ContextVar("observatory_line", default=None)
@@ -179,10 +226,14 @@ def current_line() -> Line | None:
     return _current.get()
 
 
-def open_line(continues: "Line | Handoff | None", session_id: str | None) -> tuple[_Shared, tuple[str, ...]]:
-    """A new session, or the end of another's line to go on from."""
+def open_line(
+    continues: "Line | Handoff | Received | None", session_id: str | None
+) -> tuple[_Shared, tuple[str, ...]]:
+    """A new session, or the end of another's line to go on from; what was received is such an end."""
     if isinstance(continues, Line):
         return continues._shared, continues._tips
+    if isinstance(continues, Received):
+        continues = continues.handoff()
     if continues is not None:
         return _Shared(continues["trace_id"], continues["session_id"]), tuple(continues["parent_step_ids"])
     trace_id = new_id()

@@ -156,6 +156,8 @@ class Spool:
         if self.pending == 0:
             self.path.unlink(missing_ok=True)
             _state_path(self.path).unlink(missing_ok=True)
+        if fcntl is not None:  # an fsync still running in another thread would keep it locked past the close
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
 
     def forget(self) -> None:

@@ -20,8 +20,9 @@ from observatory.sdk.errors import Lost, NotAnswered, Rejected
 
 if TYPE_CHECKING:
     from observatory.sdk.outbox import Outbox
+    from observatory.sdk.received import Verdict
 
-Verdict = Answer | Lost
+Outcome = Answer | Lost
 
 
 class StepFields(TypedDict, total=False):
@@ -48,24 +49,27 @@ class StepFields(TypedDict, total=False):
 
 
 class Step:
-    """One step taken. It is on its way; `answer` waits for the gateway's verdict."""
+    """One step taken. It is on its way; `answer` waits for the gateway's answer."""
 
-    __slots__ = ("__weakref__", "_listeners", "_outbox", "session_id", "step_id", "verdict")
+    __slots__ = ("__weakref__", "_listeners", "_outbox", "outcome", "session_id", "step_id", "verdict")
 
     def __init__(self, outbox: "Outbox", step_id: str | None, session_id: str | None) -> None:
         self._outbox = outbox
         self._listeners: list[Callable[[], None]] | None = None
         self.step_id = step_id
         self.session_id = session_id
+        self.outcome: Outcome | None = None
+        """What came of sending it."""
         self.verdict: Verdict | None = None
+        """A person's word, when it asked for one."""
 
     def answer(self, timeout: float | None = None) -> Answer:
-        """The verdict: an accepted `Answer`; raises `Rejected`, `Lost`, or `NotAnswered` after `timeout`."""
-        self._outbox.wait_for(lambda: self.verdict is not None, timeout)
+        """The gateway's answer if it accepted; else `Rejected`, `Lost`, or `NotAnswered` after `timeout`."""
+        self._outbox.wait_for(lambda: self.outcome is not None, timeout)
         return self.judged()
 
     def judged(self) -> Answer:
-        match self.verdict:
+        match self.outcome:
             case None:
                 raise NotAnswered(f"no answer yet for step {self.step_id}; it is kept and will be sent")
             case Lost() as lost:
@@ -76,16 +80,28 @@ class Step:
                 raise Rejected(answer, self.step_id)
 
     def when_judged(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once, from the sender's thread, when there is a verdict; at once if there is one."""
+        """Call `tell` once, from the sender's thread, when it is judged; at once if there is one."""
         with self._outbox.changed:
-            if self.verdict is None and not self._outbox.closed:
+            if self.outcome is None and not self._outbox.closed:
                 self._listeners = [*(self._listeners or ()), tell]
                 return
         tell()
 
-    def settle(self, verdict: Verdict | None) -> None:
+    def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        return self._outbox.wait_for(done, timeout)
+
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        self.when_judged(tell)
+        return lambda: None
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing more will come of sending it in this process."""
+        return self.outcome is not None or self._outbox.closed
+
+    def settle(self, outcome: Outcome | None) -> None:
         """Of the outbox, which holds its lock."""
-        self.verdict = verdict
+        self.outcome = outcome
         listeners, self._listeners = self._listeners, None
         for tell in listeners or ():
             tell()

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from observatory.state import Agent, Member, Session, Write
+from observatory.rows import Agent, Breaker, DeliveryRow, Hold, Member, Session, Write
 from observatory.store import tables
 
 
@@ -16,17 +16,46 @@ def _columns(table: Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.c if column.name != "tenant_id")
 
 
-AGENT_COLUMNS, SESSION_COLUMNS, MEMBER_COLUMNS = map(
-    _columns, (tables.agents, tables.sessions, tables.members)
+AGENT_COLUMNS, SESSION_COLUMNS, MEMBER_COLUMNS, HOLD_COLUMNS, BREAKER_COLUMNS = map(
+    _columns, (tables.agents, tables.sessions, tables.members, tables.holds, tables.breakers)
 )
+DELIVERY_COLUMNS = (
+    "sequence_number", "agent_no", "sender_no", "session_no", "kind", "address", "message_seq", "body",
+    "state", "created_ns",
+)  # fmt: skip
 # What later messages change; the rest of a row is settled when it is made.
-AGENT_CHANGES, SESSION_CHANGES = AGENT_COLUMNS[2:], ("last_seq", "last_ns", "messages")
+AGENT_CHANGES = AGENT_COLUMNS[2:]
+SESSION_CHANGES = ("last_seq", "last_ns", "messages", "held", "agents", "cost")
 MEMBER_CHANGES = MEMBER_COLUMNS[2:]
-_of_agent, _of_session, _of_member = (
-    attrgetter(*AGENT_COLUMNS),
-    attrgetter(*SESSION_COLUMNS),
-    attrgetter(*MEMBER_COLUMNS),
+HOLD_CHANGES = (
+    "recipient", "state", "gate", "digest", "rewrite_seq", "approvals", "ended_ns", "ended_by", "released_seq"
+)  # fmt: skip
+BREAKER_CHANGES = BREAKER_COLUMNS[1:]
+_of_agent, _of_session, _of_member, _of_hold, _of_breaker, _of_delivery = (
+    attrgetter(*columns)
+    for columns in (
+        AGENT_COLUMNS,
+        SESSION_COLUMNS,
+        MEMBER_COLUMNS,
+        HOLD_COLUMNS,
+        BREAKER_COLUMNS,
+        DELIVERY_COLUMNS,
+    )
 )
+# How rare rows are asked for: by the first of these; they are kept under it, or under the pair.
+ROW_KEYS: dict[str, tuple[str, ...]] = {
+    "pulses": ("agent_no",),
+    "decisions": ("decision_id",),
+    "kill_switches": ("kill_id",),
+    "policies": ("rule_id",),
+    "budgets": ("budget_id",),
+    "spend": ("budget_id",),
+    "routes": ("capability",),
+    "interventions": ("intervention_id",),
+    "users": ("user_id",),
+    "deliveries": ("sequence_number", "agent_no"),
+    "instructions": ("agent_type", "version"),
+}
 
 # Keys and signed-in browsers that may still act; a tenant and an id list are added.
 GOOD_KEYS = (
@@ -61,6 +90,26 @@ def member_row(tenant_id: str, member: Member) -> tuple[Any, ...]:
     return (tenant_id, *_of_member(member))
 
 
+def hold_of(row: Sequence[Any]) -> Hold:
+    return Hold(**dict(zip(HOLD_COLUMNS, row, strict=True)))
+
+
+def hold_row(tenant_id: str, hold: Hold) -> tuple[Any, ...]:
+    return (tenant_id, *_of_hold(hold))
+
+
+def breaker_of(row: Sequence[Any]) -> Breaker:
+    return Breaker(**dict(zip(BREAKER_COLUMNS, row, strict=True)))
+
+
+def breaker_row(tenant_id: str, breaker: Breaker) -> tuple[Any, ...]:
+    return (tenant_id, *_of_breaker(breaker))
+
+
+def delivery_row(tenant_id: str, delivery: DeliveryRow) -> tuple[Any, ...]:
+    return (tenant_id, *_of_delivery(delivery))
+
+
 def write_sql(write: Write, mark: Callable[[int], str]) -> tuple[str, list[Any]]:
     """One statement for a rare row. Names come from our own code; values are always bound."""
     table = tables.SMALL[write.table]
@@ -71,8 +120,13 @@ def write_sql(write: Write, mark: Callable[[int], str]) -> tuple[str, list[Any]]
     values = list(write.values.values())
     if write.where is not None:
         sets = ", ".join(f"{column}={mark(i)}" for i, column in enumerate(columns, 1))
-        tests = " AND ".join(f"{column}={mark(i)}" for i, column in enumerate(write.where, len(columns) + 1))
-        return f"UPDATE {write.table} SET {sets} WHERE {tests}", values + list(write.where.values())
+        tests = []
+        for column, wanted in write.where.items():
+            many = wanted if isinstance(wanted, list) else [wanted]
+            marks = ", ".join(mark(i) for i in range(len(values) + 1, len(values) + len(many) + 1))
+            tests.append(f"{column} IN ({marks})" if isinstance(wanted, list) else f"{column}={marks}")
+            values += many
+        return f"UPDATE {write.table} SET {sets} WHERE {' AND '.join(tests)}", values
     marks = ", ".join(mark(i) for i in range(1, len(columns) + 1))
     sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES ({marks})"
     if write.key:

@@ -19,9 +19,11 @@ from sqlalchemy import Executable
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
-from observatory.ports import Notice
+from observatory.ledger.chain import Head
+from observatory.ports import Finished, Notice
+from observatory.state import Changes, Memory, Wants
 from observatory.store import tables
-from observatory.store.postgres_append import NAME_TENANT, PostgresTransaction
+from observatory.store.postgres_append import NAME_TENANT, PostgresReading, PostgresTransaction, finished
 from observatory.store.reads import Reads
 from observatory.store.shapes import PostgresShape
 
@@ -98,8 +100,20 @@ class _Lane:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(awaitable)
 
-    def run(self, unit: Callable[[PostgresTransaction], T]) -> T:
-        connection = self._begin()
+    def read(self, ask: Callable[[PostgresReading], T]) -> T:
+        """A short transaction without locks; whatever fails in it is the medium."""
+        try:
+            return self.run(ask, "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+        except StatementFailed as error:
+            raise NotDurable("the database cannot be read now") from error
+
+    # Named, because the server's default may be another and would refuse a second gateway's batches.
+    def run(
+        self,
+        unit: Callable[[PostgresTransaction], T],
+        begin: str = "BEGIN ISOLATION LEVEL READ COMMITTED",
+    ) -> T:
+        connection = self._begin(begin)
         try:
             value = unit(PostgresTransaction(self.wait, connection))
             # PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and no error.
@@ -114,15 +128,14 @@ class _Lane:
             raise
         return value
 
-    def _begin(self) -> asyncpg.Connection:
+    def _begin(self, begin: str) -> asyncpg.Connection:
         """A connection inside a transaction. Whatever fails here is the medium, never a message."""
         try:
             if self._connection is not None and self._connection.is_closed():
                 self._drop()
             if self._connection is None:
                 self._connection = self.wait(connect(self._url, LANE_SESSION))
-            # Named, because the server's default may be another and would refuse a second gateway's batches.
-            self.wait(self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED"))
+            self.wait(self._connection.execute(begin))
         except DRIVER_ERRORS as error:
             self._undo(lost=True)
             raise NotDurable(f"the database cannot be written now: {type(error).__name__}") from error
@@ -174,6 +187,8 @@ class PostgresStore(Reads):
         super().__init__(PostgresShape())
         self._url, self._readers = url, readers
         self._lanes = [_Lane(url) for _ in range(lanes)]
+        # Read for the batch that is thought about while another is written; opened when first needed.
+        self._looking = [_Lane(url) for _ in range(lanes)]
         self._pool: asyncpg.Pool | None = None
 
     @property
@@ -186,11 +201,29 @@ class PostgresStore(Reads):
     def transact(self, lane: int, unit: Callable[[PostgresTransaction], T]) -> T:
         return self._lanes[lane].run(unit)
 
+    def look(
+        self, lane: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool
+    ) -> Memory | None:
+        return self._looking[lane].read(lambda reading: reading.look(tenant_id, wants, known, is_pending))
+
+    def look_more(self, lane: int, memory: Memory, wants: Wants) -> None:
+        self._looking[lane].read(lambda reading: reading.look_more(memory, wants))
+
+    def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
+        return finished(base, memory, changes)
+
+    def write(self, lane: int, batch: Finished) -> bool:
+        return self.transact(lane, lambda transaction: transaction.run(batch))
+
     def close_lane(self, lane: int) -> None:
+        self._looking[lane].close()
         self._lanes[lane].close()
 
     async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        compiled = statement.compile(dialect=DIALECT)  # type: ignore[attr-defined]
+        # Lists are spelled out here: the driver binds single values only.
+        compiled = statement.compile(  # type: ignore[attr-defined]
+            dialect=DIALECT, compile_kwargs={"render_postcompile": True}
+        )
         values = [compiled.params[name] for name in compiled.positiontup or ()]
         async with self._reader() as connection, connection.transaction(readonly=True):
             await connection.execute(NAME_TENANT, tenant_id, presented)

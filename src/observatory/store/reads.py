@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import msgspec
-from sqlalchemy import Executable, Select, and_, select
+from sqlalchemy import Executable, Select, and_, case, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
@@ -19,11 +19,15 @@ from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.steps import step_name
 from observatory.state import Principal
 from observatory.store import tables
+from observatory.store.holds import HoldReads
+from observatory.store.inbox import InboxReads
 from observatory.store.keys import dedupe_key
 from observatory.store.shapes import Shape, Where
+from observatory.store.standstill import Standstill
+from observatory.store.traffic import TrafficReads
 
 
-class Reads:
+class Reads(HoldReads, Standstill, TrafficReads, InboxReads):
     """Archive and Directory over any store that can `fetch` rows."""
 
     def __init__(self, shape: Shape) -> None:
@@ -61,7 +65,7 @@ class Reads:
         if where.message_type is not None:
             tests.append(shape.messages.c.message_type == where.message_type)
         if where.state is not None:
-            tests.append(shape.messages.c.state == where.state)
+            tests.append(_state(shape) == where.state)
         query = self._ordered(self._message_query(tenant_id), tests, limit, newest_first)
         return [_message(row) for row in await self.fetch(tenant_id, query)]
 
@@ -185,12 +189,20 @@ class Reads:
 
     def _message_query(self, tenant_id: str) -> Select[Any]:
         shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
+        holds, rewrites = tables.holds, tables.rewrites
         joined = (
             shape.events.join(messages, shape.same_row(messages))
             .join(shape.payloads, shape.same_row(shape.payloads))
             .join(
                 sessions,
                 and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == messages.c.session_no),
+            )
+            .outerjoin(
+                holds, and_(holds.c.tenant_id == tenant_id, holds.c.sequence_number == shape.sequence())
+            )
+            .outerjoin(
+                rewrites,
+                and_(rewrites.c.tenant_id == tenant_id, rewrites.c.sequence_number == holds.c.rewrite_seq),
             )
         )
         return select(
@@ -199,13 +211,25 @@ class Reads:
             sessions.c.session_id,
             messages.c.step_id,
             messages.c.message_type,
-            messages.c.state,
+            _state(shape),
             messages.c.parents,
             messages.c.parent_inferred,
             shape.payloads.c.raw,
+            rewrites.c.raw,
         ).select_from(joined)
 
 
+def _state(shape: Shape) -> Any:
+    """The row is final; what became of a held message stands in its hold."""
+    state = tables.holds.c.state
+    return case(
+        (state == "held", "held"),
+        (state == "released", "forwarded"),
+        (state.is_not(None), "rejected"),
+        else_=shape.messages.c.state,
+    )
+
+
 def _message(row: Any) -> StoredMessage:
-    raw = None if row[8] is None else bytes(row[8])
-    return StoredMessage(row[0], row[1], row[2], row[3], row[4], row[5], row[6], bool(row[7]), raw)
+    raw, rewritten = (None if content is None else bytes(content) for content in row[8:10])
+    return StoredMessage(row[0], row[1], row[2], row[3], row[4], row[5], row[6], bool(row[7]), raw, rewritten)

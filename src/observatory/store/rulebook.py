@@ -1,20 +1,54 @@
-"""The tenant's rulebook as stored: today the version registry; policies, weights and caps join it later."""
+"""The tenant's rulebook as stored: versions, policies, budgets, routes, kill-switches, instructions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from observatory.protocol.rulebook import Budget, KillSwitch, Match, PolicyRule, Route
 from observatory.protocol.versions import VersionEntry
 from observatory.state import Rulebook
 
 # Status of a version that was met but never registered; not a rule, only a note that it was told of.
 SEEN = "seen"
+# Reads columns of all rows of one tenant: table, columns -> rows.
+ReadAll = Callable[[str, tuple[str, ...]], Sequence[Sequence[Any]]]
 
 
-def rulebook_of(number: int, rows: Iterable[Sequence[Any]]) -> Rulebook:
+def read_rulebook(number: int, read: ReadAll) -> Rulebook:
+    registry, noted = _versions(read("versions", ("agent_type", "version", "status", "fields")))
+    budgets = read("budgets", ("budget_id", "scope", "target", "soft", "hard", "period", "removed_ns"))
+    routes = read("routes", ("capability", "weights"))
+    switches = read("kill_switches", ("kill_id", "scope", "target", "state"))
+    newest: dict[str, int] = {}
+    for agent_type, version in read("instructions", ("agent_type", "version")):
+        newest[agent_type] = max(version, newest.get(agent_type, 0))
+    return Rulebook(
+        version=number,
+        versions=registry,
+        noted=frozenset(noted),
+        policies=_policies(read),
+        budgets=tuple(
+            Budget(budget_id=row[0], scope=row[1], target=row[2], soft=row[3], hard=row[4], period=row[5])
+            for row in budgets
+            if row[6] is None
+        ),
+        routes={row[0]: Route(capability=row[0], weights=msgspec.json.decode(row[1])) for row in routes},
+        kill_switches=tuple(
+            KillSwitch(kill_id=row[0], scope=row[1], target=row[2], state=row[3])
+            for row in switches
+            if row[3] in ("engaged", "releasing")
+        ),
+        instructions=newest,
+        breakers=frozenset(row[0] for row in read("breakers", ("capability",))),
+    )
+
+
+def _versions(
+    rows: Sequence[Sequence[Any]],
+) -> tuple[dict[str, dict[str, VersionEntry]], set[tuple[str, str]]]:
     registry: dict[str, dict[str, VersionEntry]] = {}
     noted: set[tuple[str, str]] = set()
     for agent_type, version, status, fields in rows:
@@ -27,4 +61,23 @@ def rulebook_of(number: int, rows: Iterable[Sequence[Any]]) -> Rulebook:
             status=status,
             fields=msgspec.json.decode(fields) if fields else None,
         )
-    return Rulebook(version=number, versions=registry, noted=frozenset(noted))
+    return registry, noted
+
+
+def _policies(read: ReadAll) -> tuple[PolicyRule, ...]:
+    columns = ("rule_id", "position", "effect", "matches", "quorum", "deadline_s", "on_expiry", "note")
+    rules = [
+        PolicyRule(
+            rule_id=row[0],
+            position=row[1],
+            effect=row[2],
+            match=msgspec.json.decode(row[3], type=Match),
+            quorum=row[4],
+            deadline_s=row[5],
+            on_expiry=row[6],
+            note=row[7],
+        )
+        for row in read("policies", (*columns, "removed_ns"))
+        if row[8] is None
+    ]
+    return tuple(sorted(rules, key=lambda rule: (rule.position, rule.rule_id)))

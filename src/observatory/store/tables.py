@@ -52,18 +52,88 @@ agents = _table(
     SHARED,
     "agents",
     "tenant_id:t agent_no:i entity_id:t agent_id:t agent_type:t capability_version:t cluster_id:t model:t "
-    "provider:t hub_address:t trust_level:t first_seen_ns:i last_seen_ns:i violation_ns:i messages:i",
+    "provider:t hub_address:t trust_level:t first_seen_ns:i last_seen_ns:i violation_ns:i messages:i "
+    "display_name:t capabilities:t owner_id:t team_id:t workspace_id:t evicted_ns:i cost:f "
+    "instructions_version:i",
 )
 sessions = _table(
     SHARED,
     "sessions",
     "tenant_id:t session_no:i session_id:t trace_id:t first_seq:i last_seq:i started_ns:i last_ns:i "
-    "messages:i",
+    "messages:i held:i agents:i cost:f",
 )
 members = _table(
     SHARED,
     "members",
-    "tenant_id:t session_no:i agent_no:i last_step:t last_seq:i messages:i tokens:i cost:f",
+    "tenant_id:t session_no:i agent_no:i last_step:t last_seq:i messages:i tokens:i cost:f paused_ns:i "
+    "paused_by:t pause_seq:i arrived_ns:i",
+)
+holds = _table(
+    SHARED,
+    "holds",
+    "tenant_id:t sequence_number:i session_no:i agent_no:i message_id:t step_id:t name:t span_id:t "
+    "message_type:t cause:t reason:t recipient:t state:t gate:i waits:t digest:b rewrite_seq:i quorum:i "
+    "approvals:t requested_by:t bound:i deadline_ns:i on_expiry:t held_ns:i ended_ns:i ended_by:t "
+    "released_seq:i",
+)
+rewrites = _table(
+    SHARED,
+    "rewrites",
+    "tenant_id:t sequence_number:i message_seq:i raw:b digest:b created_ns:i undone_ns:i",
+)
+interventions = _table(
+    SHARED,
+    "interventions",
+    "tenant_id:t sequence_number:i intervention_id:t command:t operator_id:t session_no:i agent_no:i "
+    "message_id:t message_seq:i before_hash:t after_hash:t note:t issued_ns:i reversed_ns:i "
+    "acknowledged_ns:i confirmed_ns:i",
+)
+deliveries = _table(
+    SHARED,
+    "deliveries",
+    "tenant_id:t sequence_number:i agent_no:i sender_no:i session_no:i kind:t address:t message_seq:i "
+    "body:t state:t created_ns:i given_ns:i acked_ns:i ended_ns:i",
+)
+pulses = _table(
+    SHARED, "pulses", "tenant_id:t agent_no:i heartbeat_ns:i status:t chained_ns:i task:t usage:t"
+)
+decisions = _table(
+    SHARED,
+    "decisions",
+    "tenant_id:t decision_id:t request_seq:i session_no:i agent_no:i user_id:t state:t options:t "
+    "deadline_ns:i auto_option:t option_id:t answered_by:t answered_ns:i response_seq:i action_id:t "
+    "created_ns:i updated_ns:i",
+)
+policies = _table(
+    SHARED,
+    "policies",
+    "tenant_id:t rule_id:t position:i effect:t matches:t quorum:i deadline_s:i on_expiry:t note:t "
+    "created_ns:i updated_ns:i updated_by:t removed_ns:i",
+)
+budgets = _table(
+    SHARED,
+    "budgets",
+    "tenant_id:t budget_id:t scope:t target:t soft:f hard:f period:t created_ns:i updated_ns:i "
+    "updated_by:t removed_ns:i",
+)
+spend = _table(SHARED, "spend", "tenant_id:t budget_id:t spent:f period_ns:i soft_seq:i")
+routes = _table(SHARED, "routes", "tenant_id:t capability:t weights:t updated_ns:i updated_by:t")
+breakers = _table(
+    SHARED,
+    "breakers",
+    "tenant_id:t capability:t state:t window_ns:i successes:i failures:i opened_ns:i probe_seq:i reason:t "
+    "forced_by:t",
+)
+kill_switches = _table(
+    SHARED,
+    "kill_switches",
+    "tenant_id:t kill_id:t scope:t target:t state:t token_hash:b reason:t requested_by:t created_ns:i "
+    "expires_ns:i engaged_ns:i released_ns:i updated_ns:i",
+)
+instructions = _table(
+    SHARED,
+    "instructions",
+    "tenant_id:t agent_type:t version:i text:t note:t created_ns:i created_by:t",
 )
 house = _table(SHARED, "house", "name:t value:t")
 
@@ -97,14 +167,11 @@ pg_payloads = _table(POSTGRES, "payloads", "tenant_id:t sequence_number:i raw:b 
 
 # What tells the age of a row, whichever of these a table has; ids settle a tie.
 AGE = (
-    "created_ns", "updated_ns", "session_no", "agent_no", "tenant_id", "user_id", "key_id", "login_id",
-    "agent_type", "version", "name",
+    "created_ns", "updated_ns", "issued_ns", "sequence_number", "session_no", "agent_no", "tenant_id",
+    "user_id", "key_id", "login_id", "agent_type", "version", "name",
 )  # fmt: skip
 # Which small tables operators' acts may write, and what `Directory.rows` may read.
-SMALL = {
-    table.name: table
-    for table in (tenants, chain_heads, users, api_keys, logins, versions, agents, sessions, members, house)
-}
-# Every table that belongs to a tenant: RLS on PostgreSQL, copied by `observatory copy`.
-OWNED = ("tenants", "chain_heads", "users", "api_keys", "logins", "versions", "agents", "sessions", "members")
+SMALL = SHARED.tables
+# Every table that belongs to a tenant: RLS on PostgreSQL, copied by `observatory copy`; parents first.
+OWNED = tuple(name for name in SMALL if name != "house")
 BIG = ("audit_events", "messages", "payloads")

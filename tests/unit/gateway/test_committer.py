@@ -13,17 +13,18 @@ from observatory.gateway.committer import Committer
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.record import Service
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.ports import Notice
+from observatory.ports import Finished, Notice, Statement
 from observatory.protocol.message import Message
+from observatory.rows import Tenant
 from observatory.state import (
     Act,
     Arrival,
     Changes,
+    Desk,
     Memory,
     Principal,
     Rulebook,
     Submission,
-    Tenant,
     Verdict,
     Wants,
 )
@@ -59,15 +60,39 @@ class Store:
         return unit(self)
 
     def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
-        head = self.heads.get(tenant_id, Head(0, GENESIS_HASH))
-        return Memory(Tenant(tenant_id=tenant_id, tenant_no=1), head, Rulebook())
+        return self.look(0, tenant_id, wants, known, False)
 
     def save(self, memory: Memory, changes: Changes) -> None:
+        self._keep(memory.tenant.tenant_id, memory.head, [row.step_id for row in changes.messages])
+
+    def look(self, lane: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool) -> Memory:
+        head = self.heads.get(tenant_id, Head(0, GENESIS_HASH))
+        memory = Memory(Tenant(tenant_id=tenant_id, tenant_no=1), head, Rulebook())
+        memory.recall(known, is_pending)
+        return memory
+
+    def look_more(self, lane: int, memory: Memory, wants: Wants) -> None:
+        pass
+
+    def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
         steps = [row.step_id for row in changes.messages]
+        return Finished(memory.tenant.tenant_id, Statement("", (base, memory.head)), [Statement("", steps)])
+
+    def write(self, lane: int, batch: Finished) -> bool:
+        def unit(_: object) -> bool:
+            base, head = batch.head.values
+            if self.heads.get(batch.tenant_id, Head(0, GENESIS_HASH)) != base:
+                return False
+            self._keep(batch.tenant_id, head, list(batch.statements[0].values))
+            return True
+
+        return self.transact(lane, unit)
+
+    def _keep(self, tenant_id: str, head: Head, steps: list[str]) -> None:
         if self.poison & set(steps):
             raise StatementFailed("a row was refused")
-        self.heads[memory.tenant.tenant_id] = memory.head
-        self.batches.append((memory.tenant.tenant_id, steps))
+        self.heads[tenant_id] = head
+        self.batches.append((tenant_id, steps))
 
     def close_lane(self, lane: int) -> None:
         self.closed = True
@@ -254,7 +279,7 @@ def test_a_defect_in_one_act_answers_500_without_its_text_and_spares_the_rest(
 ) -> None:
     """S26, S30: an error's text may quote a payload; only its type and place are logged."""
 
-    def broken(memory: Memory, now_ns: int) -> Verdict:
+    def broken(desk: Desk) -> Verdict:
         raise KeyError("a secret of the payload")
 
     async def play(bench: Bench) -> None:

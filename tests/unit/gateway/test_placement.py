@@ -12,7 +12,8 @@ from observatory.gateway.passage import Passage
 from observatory.gateway.placement import place, want
 from observatory.ledger.chain import GENESIS_HASH, Head
 from observatory.protocol.message import Message
-from observatory.state import Agent, Memory, Principal, Rulebook, Step, Tenant, Verdict, Wants
+from observatory.rows import Agent, Step, Tenant
+from observatory.state import Memory, Principal, Rulebook, Verdict, Wants
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"

@@ -62,7 +62,20 @@ class FakeGateway:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                status, headers, answer = gateway.judge(self.headers.get("Authorization", ""), body)
+                authorization = self.headers.get("Authorization", "")
+                if self.path == "/v1/messages":
+                    self.answer(*gateway.judge(authorization, body))
+                else:
+                    self.answer(*gateway.other(authorization, self.path, body))
+
+            def do_GET(self) -> None:
+                authorization = self.headers.get("Authorization", "")
+                if self.headers.get("Upgrade") == "websocket":
+                    gateway.upgrade(self, authorization)
+                else:
+                    self.answer(*gateway.other(authorization, self.path, b""))
+
+            def answer(self, status: int, headers: dict[str, str], answer: bytes) -> None:
                 with suppress(OSError):
                     self.send_response(status)
                     for name, value in {**headers, "Content-Length": str(len(answer))}.items():
@@ -72,8 +85,12 @@ class FakeGateway:
 
             def log_message(self, *_: Any) -> None: ...
 
-        ThreadingHTTPServer.allow_reuse_address = True
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        class Server(ThreadingHTTPServer):
+            allow_reuse_address = True
+
+            def handle_error(self, *_: Any) -> None: ...  # a client that went away
+
+        self._server = Server(("127.0.0.1", self.port), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -89,6 +106,13 @@ class FakeGateway:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         self._open.clear()
+
+    def other(self, authorization: str, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """All but `POST /v1/messages`: this gateway only takes messages."""
+        return 404, {}, b""
+
+    def upgrade(self, handler: Any, authorization: str) -> None:
+        handler.answer(404, {}, b"")
 
     def judge(self, authorization: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         lines = body.splitlines()

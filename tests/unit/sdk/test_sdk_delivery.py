@@ -1,6 +1,7 @@
 """The SDK's promise of delivery: never blocks, never loses, never repeats, never out of order."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from observatory import Agent
 from observatory.sdk import Lost, NotAnswered, Outbox, Rejected
+from observatory.sdk.spool import Spool
 from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeClock, FakeGateway, running
 
 
@@ -254,7 +256,7 @@ def test_when_memory_and_spool_are_full_it_says_so_and_goes_on(
     gateway.stop()
     agent = agent_at(gateway, tmp_path, max_queue=5, spool_bytes=4000, linger_s=PATIENCE_S)
     steps = [agent.step(f"step {n}") for n in range(60)]
-    lost = [step for step in steps if isinstance(step.verdict, Lost)]
+    lost = [step for step in steps if isinstance(step.outcome, Lost)]
     assert agent.outbox.lost == len(lost) > 0
     with pytest.raises(Lost):
         lost[0].answer(0)
@@ -342,3 +344,13 @@ def test_through_any_weather_every_line_arrives_once_and_in_order(
     assert gateway.intents == [f"step {n}" for n in range(said)]
     assert agent.outbox.lost == 0
     assert not list(tmp_path.glob("spool/*"))
+
+
+def test_a_spool_is_free_for_the_next_start_though_a_flush_of_it_still_runs(tmp_path: Path) -> None:
+    spool = Spool.create(tmp_path, "a", "http://gateway", 1000)
+    spool.append([b"{}"])
+    kept = os.dup(spool._fd)  # as a system call in another thread keeps it past the close
+    spool.release()
+    (adopted,) = Spool.adopt(tmp_path, "a", "http://gateway", 1000)
+    adopted.release()
+    os.close(kept)

@@ -100,17 +100,21 @@ def test_a_fork_does_not_hold_the_lock_of_its_parents_spool(gateway: FakeGateway
     agent.step("spooled")
     assert agent.outbox.wait_for(lambda: agent.outbox.in_memory == 0, PATIENCE_S)
     reader, writer = os.pipe()
+    forked, told = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(writer)
+        os.write(told, b"1")
         os.read(reader, 1)  # lives on until the parent is done
         os._exit(0)
+    assert os.read(forked, 1) == b"1"
     agent.outbox.close()
     gateway.start()
     with Agent("parent", url=gateway.url, key=KEY, data=tmp_path) as heir:
         assert heir.flush(PATIENCE_S)
     assert gateway.intents == ["spooled"]
-    os.close(writer)
+    for end in (writer, reader, forked, told):
+        os.close(end)
     os.waitpid(pid, 0)
 
 

@@ -1,0 +1,47 @@
+"""Decisions whose deadline has passed: the agent's own option is taken, or they expire (R380, R381).
+
+Only finds and submits; each is looked at again under the tenant's lock, so two gateways that find the same
+one end it once. Called by whoever keeps the time.
+"""
+
+from __future__ import annotations
+
+from observatory.gateway import decisions
+from observatory.gateway.committer import Committer
+from observatory.gateway.responses import Records, agent_of, by_deadline, request_of
+from observatory.protocol.answers import Rejected
+from observatory.state import Principal, Submission
+
+# So many of a tenant at a time; the rest is found again at the next look.
+LIMIT = 500
+HOUSE_KEY = "sys_gateway"
+
+
+async def due(store: Records, committer: Committer, now_ns: int) -> int:
+    """How many decisions of all tenants were handed in; raises what the committer and the store raise."""
+    ended = 0
+    for tenant in await store.tenant_rows():
+        if tenant["disabled_ns"] is None:
+            items = await overdue(store, tenant["tenant_id"], now_ns)
+            if items:
+                await committer.submit(tenant["tenant_id"], items)
+            ended += len(items)
+    return ended
+
+
+async def overdue(store: Records, tenant_id: str, now_ns: int) -> list[Submission]:
+    """What ends the pending decisions of one tenant that are past their deadline."""
+    house = Principal(tenant_id=tenant_id, role="admin", key_id=HOUSE_KEY)
+    rows = await store.rows(tenant_id, "decisions", state="pending")
+    late = [row for row in rows if row["deadline_ns"] is not None and row["deadline_ns"] <= now_ns]
+    items: list[Submission] = []
+    for row in sorted(late, key=lambda row: row["deadline_ns"])[:LIMIT]:
+        request = await request_of(store, tenant_id, row)
+        if row["auto_option"] is None:
+            items.append(decisions.expire(house, row["decision_id"], request.session_id, now_ns))
+            continue
+        agent = await agent_of(store, tenant_id, row["agent_no"])
+        answer = by_deadline(house, row, request, agent["entity_id"], now_ns)
+        assert not isinstance(answer, Rejected)  # every word of it passed the interceptor before
+        items.append(answer)
+    return items

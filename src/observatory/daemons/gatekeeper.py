@@ -1,0 +1,59 @@
+"""The clock's share in the relay: gates nobody answered, pauses that took hold, lines left standing.
+
+Law: it decides nothing. It finds what is due in committed rows and hands acts to the corridor, which looks
+again under the lock; two gateways that find the same thing end it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from observatory.gateway import gates, release, reversal
+from observatory.ports import Store
+from observatory.state import Act, Principal, Submission, Verdict
+
+# So many of a tenant at a time; the rest is found again at the next look.
+LIMIT = 500
+
+
+class Submits(Protocol):
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]: ...
+
+
+class Home(Protocol):
+    """What of the house the gatekeeper needs."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def committer(self) -> Submits: ...
+    def principal_of_house(self, tenant_id: str) -> Principal: ...
+
+
+async def answer(house: Home, now_ns: int) -> None:
+    """End the gates whose time is over; confirm the pauses whose agents have kept still."""
+    for tenant in await house.store.tenant_rows():
+        tenant_id = tenant["tenant_id"]
+        who = house.principal_of_house(tenant_id)
+        due = await house.store.gates_due(tenant_id, now_ns, LIMIT)
+        acts: list[Act] = [gates.expire(who, session_id, number, now_ns) for session_id, number in due]
+        acts += [
+            reversal.confirm(who, row, row["session_id"], row["entity_id"], now_ns)
+            for row in await house.store.pauses_acknowledged(tenant_id, LIMIT)
+        ]
+        if acts:
+            await house.committer.submit(tenant_id, acts)
+
+
+async def sweep(house: Home, now_ns: int) -> None:
+    """Go on with releases whose gateway died half way; a kill-switch's go in stages of their own."""
+    for tenant in await house.store.tenant_rows():
+        tenant_id = tenant["tenant_id"]
+        if await house.store.rows(tenant_id, "kill_switches", state="releasing"):
+            continue
+        who = house.principal_of_house(tenant_id)
+        waiting = (await house.store.waiting(tenant_id))[:LIMIT]
+        acts = [release.drain(who, session_id, now_ns) for session_id, _ in waiting]
+        if acts:
+            await house.committer.submit(tenant_id, acts)

@@ -1,0 +1,215 @@
+"""Answers at a gate: approve, edit, reject, and what happens when nobody answers in time.
+
+Law (ruling 23): an approval is of the digest the person saw, is used once, and is checked again against
+policy when it counts; where two people are needed, two different ones; nobody approves what they sent.
+An edit is a new content with the editor's approval. On expiry the gate's own policy holds: deny, unless
+whoever made the rule said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from observatory.gateway import policy
+from observatory.gateway.interventions import NOT_HELD, Commanded, _command, find, record, replace
+from observatory.gateway.record import Scribe
+from observatory.gateway.release import flow, message_of, reject, scribe_of, tell_verdict, wants_of
+from observatory.protocol.answers import Refused
+from observatory.protocol.message import Message
+from observatory.rows import Agent, Hold, Session
+from observatory.state import Act, Desk, Principal, Verdict
+
+NO_GATE = Refused(reason="no_gate", detail="this message waits for no approval; unpause or rewrite it")
+OWN_REQUEST = Refused(
+    reason="own_request", detail="nobody approves what they sent themselves; another person must"
+)
+Answer = Callable[[Scribe, Session, Agent, Hold], Verdict]
+
+
+def approve(
+    who: Principal,
+    session_id: str,
+    agent_id: str,
+    message_id: str,
+    digest: str | None,
+    note: str | None,
+    now_ns: int,
+) -> Act:
+    def answer(scribe: Scribe, session: Session, agent: Agent, hold: Hold) -> Verdict:
+        return _approved(scribe, who, "approve", session, agent, hold, note)
+
+    return _at_gate(who, session_id, agent_id, message_id, digest, now_ns, answer)
+
+
+def edit(
+    who: Principal,
+    session_id: str,
+    agent_id: str,
+    message_id: str,
+    digest: str | None,
+    message: Message,
+    note: str | None,
+    now_ns: int,
+) -> Act:
+    """Rewrite and approve in one act; whatever was approved before was other content."""
+
+    def answer(scribe: Scribe, session: Session, agent: Agent, hold: Hold) -> Verdict:
+        rule = policy.denies(message, agent, scribe.memory)
+        if rule is not None:
+            return _denied_now(rule.rule_id)
+        before = "sha256:" + hold.digest.hex()
+        _, intervention_id, _, _ = replace(scribe, who, "edit", session, agent, hold, message, note)
+        return _approved(scribe, who, "edit", session, agent, hold, note, before, intervention_id)
+
+    return _at_gate(who, session_id, agent_id, message_id, digest, now_ns, answer)
+
+
+def refuse(
+    who: Principal,
+    session_id: str,
+    agent_id: str,
+    message_id: str,
+    digest: str | None,
+    note: str | None,
+    now_ns: int,
+) -> Act:
+    def answer(scribe: Scribe, session: Session, agent: Agent, hold: Hold) -> Verdict:
+        before = "sha256:" + hold.digest.hex()
+        number, intervention_id = record(
+            scribe, who, "reject", session, agent, hold=hold, before=before, note=note
+        )
+        agents = {one.agent_no: one for one in scribe.memory.agents.values()}
+        reject(scribe, session, hold, who.entity_id, "rejected", note, dict(agents))
+        done = flow(scribe, session, who.entity_id)
+        return Verdict(
+            200,
+            Commanded(
+                status="accepted",
+                session_id=session.session_id,
+                agent_id=agent.agent_id,
+                intervention_id=intervention_id,
+                sequence_number=number,
+                message_id=hold.message_id,
+                state="rejected",
+                before_hash=before,
+                released=done.released,
+                remaining=done.remaining,
+            ),
+        )
+
+    return _at_gate(who, session_id, agent_id, message_id, digest, now_ns, answer)
+
+
+def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -> Act:
+    """The clock's answer, if the gate is still open and its time is over."""
+
+    def decide(desk: Desk) -> Verdict:
+        scribe, memory = scribe_of(desk), desk.memory
+        session = memory.sessions.get(session_id)
+        hold = memory.holds.get(session.session_no, {}).get(sequence_number) if session is not None else None
+        if session is None or hold is None or hold.gate != 1 or (hold.deadline_ns or 1 << 62) > desk.now_ns:
+            return Verdict(200, None)
+        detail = {"message_id": hold.message_id, "step_id": hold.step_id, "on_expiry": hold.on_expiry}
+        summary = f"the gate of {hold.message_id} was not answered in time: {hold.on_expiry}"
+        event = scribe.in_session(session, "gate_expired", summary, detail, parent_span_id=hold.span_id)
+        number = scribe.append(event)
+        agents = {one.agent_no: one for one in memory.agents.values()}
+        if hold.on_expiry == "approve":
+            hold.gate = 2
+            memory.touch(hold)
+            tell_verdict(scribe, session, hold, number, "approved", who.entity_id, "nobody answered in time")
+        else:
+            reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time", dict(agents))
+        return Verdict(200, flow(scribe, session, who.entity_id))
+
+    return Act(who, now_ns, decide, wants_of(session_id))
+
+
+def _at_gate(
+    who: Principal,
+    session_id: str,
+    agent_id: str,
+    message_id: str,
+    digest: str | None,
+    now_ns: int,
+    answer: Answer,
+) -> Act:
+    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
+        hold = find(scribe.memory, session, agent, message_id)
+        if hold is None:
+            return NOT_HELD
+        if hold.gate != 1:
+            return Verdict(409, NO_GATE)
+        if who.entity_id == hold.requested_by or who.key_id == hold.requested_by:
+            return Verdict(403, OWN_REQUEST)
+        if digest is not None and digest.removeprefix("sha256:") != hold.digest.hex():
+            detail = "the message was changed since you looked; look again and answer what is there now"
+            return Verdict(409, Refused(reason="stale_digest", detail=detail))
+        if hold.deadline_ns is not None and hold.deadline_ns <= scribe.now_ns:
+            return Verdict(409, Refused(reason="expired", detail="the time to answer this gate is over"))
+        return answer(scribe, session, agent, hold)
+
+    return _command(who, session_id, agent_id, now_ns, body, True, message_id)
+
+
+def _approved(
+    scribe: Scribe,
+    who: Principal,
+    command: str,
+    session: Session,
+    agent: Agent,
+    hold: Hold,
+    note: str | None,
+    before: str | None = None,
+    intervention_id: str | None = None,
+) -> Verdict:
+    memory = scribe.memory
+    message = message_of(hold, memory.raws)
+    rule = policy.denies(message, agent, memory) if message is not None else None
+    if rule is not None:
+        return _denied_now(rule.rule_id)
+    given: list[str] = msgspec.json.decode(hold.approvals) if hold.approvals else []
+    if who.entity_id in given:
+        detail = f"you have approved this already; {hold.quorum - len(given)} more must"
+        return Verdict(409, Refused(reason="already_approved", detail=detail))
+    given.append(who.entity_id)
+    hold.approvals = msgspec.json.encode(given).decode()
+    memory.touch(hold)
+    after = "sha256:" + hold.digest.hex()
+    number = scribe.next_sequence - 1
+    if command == "approve":
+        number, intervention_id = record(
+            scribe, who, command, session, agent, hold=hold, before=after, after=after, note=note
+        )
+    answer = Commanded(
+        status="accepted",
+        session_id=session.session_id,
+        agent_id=agent.agent_id,
+        intervention_id=intervention_id,
+        sequence_number=number,
+        message_id=hold.message_id,
+        before_hash=before or after,
+        after_hash=after,
+        approvals=given,
+        needed=hold.quorum,
+        state="held",
+    )
+    if len(given) < hold.quorum:
+        return Verdict(202, answer)
+    hold.gate = 2
+    edited = hold.rewrite_seq is not None
+    content = msgspec.Raw(memory.raws[hold.rewrite_seq]) if edited and hold.rewrite_seq else None
+    tell_verdict(
+        scribe, session, hold, number, "edited" if edited else "approved", who.entity_id, note, content
+    )
+    done = flow(scribe, session, who.entity_id)
+    answer.state = "forwarded" if hold.state == "released" else "held"
+    answer.released, answer.remaining = done.released, done.remaining
+    return Verdict(200, answer)
+
+
+def _denied_now(rule_id: str) -> Verdict:
+    detail = "a policy denies this message now; it stays held. Change the policy or reject the message"
+    return Verdict(409, Refused(reason="policy_denied", detail=detail, rule_id=rule_id))

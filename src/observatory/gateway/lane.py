@@ -1,0 +1,396 @@
+"""One lane: batches of its tenants are thought about in one thread and written in another.
+
+Laws: per tenant in arrival order; one batch is written at a time, and at most one more is thought about
+meanwhile; a batch that was thought about without the lock is written only if the chain's head is where the
+thinking began, else it is thought about again under the lock. What changes a session, an agent, a member,
+a key, the rulebook or a step appends an event, so an unmoved head proves that what was read, or foreseen
+from the batch before, is true. A batch the database refuses is run again in halves until the culprit
+stands alone and is answered by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from observatory.errors import GatewayStopped, NotDurable, QueueFull, StatementFailed
+from observatory.gateway.parcel import FAILED, Part, tell_defect
+from observatory.gateway.pipeline import Batch
+from observatory.ledger.chain import Head
+from observatory.ports import Finished
+from observatory.protocol.answers import Fault, Refused, Rejected
+from observatory.state import Act, Arrival, Breach, Changes, Memory, Submission, Verdict, Wants
+
+if TYPE_CHECKING:
+    from observatory.gateway.committer import Committer
+
+log = logging.getLogger("observatory.gateway")
+# For so many tenants a lane keeps what it knows between batches.
+KNOWN_TENANTS = 32
+# While a batch is written, fewer than this are not begun with: they join the others at its commit.
+WORTH = 16
+# So much is thought about before it is seen whether the writing is done and waits for more.
+STRIDE = 400
+# A tenant somebody else appends to as well is run under the lock for so many batches: foresight would fail.
+CAUTION = 32
+
+
+class Job:
+    """A batch on its way: taken, judged, thought about if that can be done ahead, then settled."""
+
+    __slots__ = (
+        "base", "changes", "finished", "is_ahead", "items", "judged", "known", "memory", "parts",
+        "rests_on", "stands", "tenant_id", "verdicts",
+    )  # fmt: skip
+
+    def __init__(self, tenant_id: str) -> None:
+        self.tenant_id = tenant_id
+        self.parts: list[Part] = []
+        self.judged: list[Submission | Verdict] = []
+        self.items: list[Submission] = []
+        # False: it is run under the lock, and what was thought about it does not count.
+        self.is_ahead = True
+        self.rests_on: Job | None = None  # was still being written when this one was begun
+        self.memory: Memory | None = None
+        self.base: Head | None = None
+        self.changes = Changes()
+        self.verdicts: list[Verdict] = []
+        self.finished: Finished | None = None
+        self.known: Memory | None = None  # what the next batch may recall
+        self.stands = False  # durable, just as it was thought
+
+    def take(self, parts: list[Part]) -> list[Submission]:
+        judged = [one for part in parts for one in part.judged()]
+        items = [one for one in judged if not isinstance(one, Verdict)]
+        self.parts += parts
+        self.judged += judged
+        self.items += items
+        return items
+
+    @property
+    def is_followable(self) -> bool:
+        """Whether all it does is in the memory it leaves; a rare row is known only once it is committed."""
+        return self.finished is not None and self.known is not None and not self.changes.writes
+
+
+class Lane:
+    """One queue, two threads, two connections: one to read ahead, one to write."""
+
+    def __init__(self, committer: Committer, number: int) -> None:
+        self._committer = committer
+        self._number = number
+        self._waiting: dict[str, deque[Part]] = {}
+        self._turn: deque[str] = deque()
+        lock = threading.Lock()
+        self._ready = threading.Condition(lock)  # for the thinking: work waits, or the writing is done
+        self._handed = threading.Condition(lock)  # for the writing: a job, or the end
+        self._wanted = 1  # so many must wait before the thinking is woken
+        self._open: str | None = (
+            None  # the tenant whose batch is thought about; its turn is over when that is
+        )
+        self._writing: Job | None = None
+        self._stopping = self._over = False
+        self._known: dict[str, Memory] = {}
+        self._caution: dict[str, int] = {}
+        self.messages = 0
+        self.bytes = 0
+        self._thread = threading.Thread(target=self._work, name=f"lane-{number}", daemon=True)
+        self._scribe = threading.Thread(target=self._write_jobs, name=f"lane-{number}-write", daemon=True)
+
+    def start(self) -> None:
+        self._scribe.start()
+        self._thread.start()
+
+    def put(self, tenant_id: str, parts: list[Part]) -> None:
+        count = sum(part.count for part in parts)
+        size = sum(part.size for part in parts)
+        with self._ready:
+            if self._stopping:
+                raise GatewayStopped("the gateway is stopping")
+            full = (
+                self.messages + count > self._committer.max_messages
+                or self.bytes + size > self._committer.max_bytes
+            )
+            if full and self.messages:  # an empty queue takes any one parcel the door let through
+                raise QueueFull
+            self.messages += count
+            self.bytes += size
+            queue = self._waiting.get(tenant_id)
+            if queue is None:
+                queue = self._waiting[tenant_id] = deque()
+                if tenant_id != self._open:
+                    self._turn.append(tenant_id)
+            queue.extend(parts)
+            if self.messages >= self._wanted:
+                self._ready.notify()
+
+    def stop(self) -> None:
+        with self._ready:
+            self._stopping = True
+            self._ready.notify()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._begin()) is not None:
+            self._think(job, job.take(self._parts(job, min(STRIDE, self._committer.batch_size))))
+            self._grow(job)
+            self._hand_over(job)
+        with self._ready:
+            self._over = True
+            self._handed.notify()
+        self._scribe.join()
+        self._committer.writer.close_lane(self._number)
+
+    def _begin(self) -> Job | None:
+        """The tenant whose turn it is; None when stopped and empty."""
+        with self._ready:
+            while not self._turn or (self._writing is not None and self.messages < WORTH):
+                if self._stopping and not self._turn:
+                    return None
+                self._wanted = 1 if self._writing is None else WORTH
+                self._ready.wait()
+            self._open = self._turn.popleft()
+            return Job(self._open)
+
+    def _parts(self, job: Job, limit: int) -> list[Part]:
+        """What waits of this tenant, up to a limit.
+
+        Acts and messages never share a batch: what is behind an act, as a key's end, is decided after it.
+        """
+        with self._ready:
+            queue = self._waiting.get(job.tenant_id)
+            if queue is None:
+                return []
+            count, parts, acts = 0, list[Part](), (job.parts or queue)[0].has_acts
+            while queue and queue[0].has_acts == acts:
+                if (parts or job.parts) and count + queue[0].count > limit:
+                    break
+                parts.append(queue.popleft())
+                count += parts[-1].count
+                self.bytes -= parts[-1].size
+            self.messages -= count
+            if not queue:
+                del self._waiting[job.tenant_id]
+            return parts
+
+    def _think(self, job: Job, items: list[Submission]) -> None:
+        """Decide over these without the lock, if that can be done; else the job is left to the lock."""
+        if not job.is_ahead or not items:
+            return
+        if job.parts[0].has_acts:
+            job.is_ahead = False
+            return
+        committer = self._committer
+        batch = Batch(committer.service, job.tenant_id, items, committer.clock())
+        wants = batch.wants()
+        if wants.rows or wants.addresses or wants.releases:
+            # Rare rows, and who is meant by an address: not all that changes these is in the memory before.
+            job.is_ahead = False
+            return
+        try:
+            if job.memory is None:
+                job.memory = self._look(job, wants)
+            else:
+                committer.writer.look_more(self._number, job.memory, wants)
+            if job.memory is not None:
+                job.verdicts += batch.think(job.memory, job.changes)
+        except Exception:  # noqa: BLE001 - under the lock it is found out whose fault it is, and answered
+            job.is_ahead = False
+
+    def _look(self, job: Job, wants: Wants) -> Memory | None:
+        with self._ready:
+            before = self._writing
+            if before is not None and before.tenant_id == job.tenant_id:
+                if before.is_followable:
+                    job.rests_on = before
+                else:
+                    self._await_writing()
+            caution = self._caution.pop(job.tenant_id, 0)
+            if caution > 1:
+                self._caution[job.tenant_id] = caution - 1
+            known = None if caution else self._known.pop(job.tenant_id, None)
+        memory = None
+        if not caution:
+            follows = job.rests_on is not None
+            memory = self._committer.writer.look(self._number, job.tenant_id, wants, known, follows)
+        job.is_ahead = memory is not None
+        job.base = memory.head if memory is not None else None
+        return memory
+
+    def _await_writing(self) -> None:
+        """Until nothing is being written; the lock is held."""
+        self._wanted = self._committer.max_messages + 1
+        while self._writing is not None:
+            self._ready.wait()
+
+    def _grow(self, job: Job) -> None:
+        """Until the writing is done, think about what came meanwhile: it goes into the same transaction."""
+        size = self._committer.batch_size
+        while True:
+            with self._ready:
+                while self._writing is not None:
+                    room = size - len(job.judged)
+                    queue = self._waiting.get(job.tenant_id)
+                    fits = queue and queue[0].count <= room and not queue[0].has_acts
+                    if job.is_ahead and fits and self.messages >= WORTH:
+                        break
+                    self._wanted = WORTH if job.is_ahead and room > 0 else self._committer.max_messages + 1
+                    self._ready.wait()
+                else:
+                    break
+            self._think(job, job.take(self._parts(job, min(room, STRIDE))))
+        if not job.is_ahead:
+            job.take(self._parts(job, size - len(job.judged)))
+
+    def _hand_over(self, job: Job) -> None:
+        """Build the rows; from here on the memory belongs to the next batch. Nothing is being written now."""
+        if job.rests_on is not None and not job.rests_on.stands:
+            job.is_ahead = False  # it was foreseen from what did not come to be
+        job.rests_on = None
+        if job.is_ahead and job.memory is not None and job.base is not None:
+            try:
+                job.finished = self._committer.writer.finish(job.base, job.memory, job.changes)
+                job.known = job.memory.settled(job.base.sequence_number)
+            except Exception:  # noqa: BLE001 - as above: the lock's way finds the culprit
+                job.finished = job.known = None
+        with self._ready:
+            if job.finished is None and job.memory is None:
+                job.known = self._known.pop(job.tenant_id, None)
+            elif job.known is not None:
+                self._remember(job)
+            # Its next turn comes after everyone else's who waits by now.
+            self._open = None
+            if job.tenant_id in self._waiting:
+                self._turn.append(job.tenant_id)
+            self._writing = job
+            self._handed.notify()
+
+    def _remember(self, job: Job) -> None:
+        """For the next batch of this tenant; the lock is held."""
+        self._known.pop(job.tenant_id, None)
+        if job.known is not None:
+            self._known[job.tenant_id] = job.known
+            if len(self._known) > KNOWN_TENANTS:  # oldest first: a tenant is put back at the end each time
+                del self._known[next(iter(self._known))]
+
+    def _write_jobs(self) -> None:
+        while True:
+            with self._handed:
+                while self._writing is None:
+                    if self._over:
+                        return
+                    self._handed.wait()
+                job = self._writing
+            sequence = self._settle(job)
+            with self._ready:
+                if not job.stands:
+                    self._remember(job)
+                self._writing = None
+                self._ready.notify()
+            self._answer(job, sequence)
+
+    def _settle(self, job: Job) -> int:
+        """Make it durable, or find out why not; the head after it (0 when nothing was committed)."""
+        writer = self._committer.writer
+        started = time.perf_counter()
+        if job.finished is not None and job.memory is not None:
+            try:
+                has_rows = bool(job.changes.audit or job.changes.writes)
+                job.stands = not has_rows or writer.write(self._number, job.finished)
+            except NotDurable as error:
+                job.known, job.verdicts = None, self._not_durable(error, len(job.items))
+                return 0
+            except Exception:  # noqa: BLE001 - it is found again under the lock, and answered
+                log.debug("a batch thought about ahead was refused")
+            else:
+                if job.stands:
+                    self._count(len(job.items), started)
+                    return job.memory.head.sequence_number
+                self._caution[job.tenant_id] = CAUTION
+            job.known = None
+        if not job.items:
+            return 0
+        job.verdicts, sequence, job.known = self._run_locked(job.tenant_id, job.items, job.known)
+        return sequence
+
+    def _count(self, messages: int, started: float) -> None:
+        counters = self._committer.counters
+        counters.batches += 1
+        counters.failed_at = None
+        counters.committed += messages
+        counters.largest_batch = max(counters.largest_batch, messages)
+        counters.commit_s += time.perf_counter() - started
+
+    def _not_durable(self, error: NotDurable, count: int) -> list[Verdict]:
+        counters = self._committer.counters
+        counters.not_durable += 1
+        counters.failed_at = time.monotonic()
+        log.error("nothing can be made durable: %s", error)
+        detail = "the gateway cannot store anything now; nothing was accepted, send it again later"
+        return [Verdict(503, Refused(reason="not_durable", detail=detail)) for _ in range(count)]
+
+    def _answer(self, job: Job, sequence: int) -> None:
+        rest = iter(job.verdicts)
+        verdicts = [one if isinstance(one, Verdict) else next(rest) for one in job.judged]
+        finished, start = [], 0
+        for part in job.parts:
+            end = start + part.count
+            parcel = part.parcel
+            parcel.verdicts[part.offset : part.offset + part.count] = verdicts[start:end]
+            parcel.missing -= part.count
+            if parcel.missing == 0:
+                finished.append(parcel)
+            start = end
+        self._committer.done(job.tenant_id, sequence, finished)
+
+    def _run_locked(
+        self, tenant_id: str, items: Sequence[Submission], known: Memory | None
+    ) -> tuple[list[Verdict], int, Memory | None]:
+        """The safe way: lock, load, think, save, commit. The verdicts, the head after the last commit (0 when
+        nothing was committed) and what the next batch may recall: a failed one leaves nothing."""
+        committer = self._committer
+        batch = Batch(committer.service, tenant_id, items, committer.clock())
+        started = time.perf_counter()
+        try:
+            verdicts, memory = committer.writer.transact(self._number, lambda tx: batch.run(tx, known))
+        except NotDurable as error:
+            return self._not_durable(error, len(items)), 0, None
+        except Exception as error:  # noqa: BLE001 - a row the database refuses, or a defect of ours: find whose it is
+            committer.counters.refused_batches += 1
+            if len(items) > 1:
+                middle = len(items) // 2
+                left, first, kept = self._run_locked(tenant_id, items[:middle], None)
+                right, second, kept = self._run_locked(tenant_id, items[middle:], kept)
+                return left + right, max(first, second), kept
+            return self._answer_culprit(tenant_id, items[0], error)
+        self._count(len(items), started)
+        return verdicts, memory.head.sequence_number, memory.settled()
+
+    def _answer_culprit(
+        self, tenant_id: str, item: Submission, error: Exception
+    ) -> tuple[list[Verdict], int, Memory | None]:
+        if isinstance(error, StatementFailed) and isinstance(item, Arrival):
+            digest = "sha256:" + item.message.digest.hex()
+            fault = Fault(path="", problem="the database cannot store this message")
+            answer = Rejected(reason="not_storable", faults=(fault,), raw_payload_hash=digest)
+            breach = Breach(
+                principal=item.principal,
+                received_ns=item.received_ns,
+                agent_id=None,
+                capability_version=None,
+                reason=fault.problem,
+                raw_payload_hash=digest,
+                answer=answer,
+            )
+            return self._run_locked(tenant_id, [breach], None)
+        if isinstance(error, StatementFailed) and isinstance(item, Act):
+            refused = Refused(reason="conflict", detail="this contradicts what is stored")
+            return [Verdict(409, refused)], 0, None
+        tell_defect(error)
+        return [FAILED], 0, None

@@ -1,0 +1,65 @@
+"""What a request hands to its lane, in shares small enough for one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from observatory.protocol.answers import Refused
+from observatory.state import Act, Submission, Verdict
+
+log = logging.getLogger("observatory.gateway")
+# Reads one body: what goes on to the corridor, or the answer when nothing does.
+Judge = Callable[[bytes], Submission | Verdict]
+FAILED = Verdict(500, Refused(reason="internal_error", detail="this message was not accepted"))
+
+
+class Parcel:
+    """What one request handed in; its future is answered when every part of it is."""
+
+    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.verdicts: list[Verdict | None] = [None] * size
+        self.missing = size
+        self.future: asyncio.Future[list[Verdict]] = loop.create_future()
+
+    def finish(self) -> None:
+        if not self.future.done():  # the client may be gone; its messages are durable all the same
+            self.future.set_result([verdict for verdict in self.verdicts if verdict is not None])
+
+
+class Part:
+    """A share of a parcel, small enough for one transaction.
+
+    A door hands in bodies as they came; they are judged here, in the lane's thread. Judged at the door they
+    would contend with the lane for the interpreter (a tenth more CPU a message) and hold up every other
+    client while a long batch is read.
+    """
+
+    __slots__ = ("_items", "_judge", "count", "has_acts", "offset", "parcel", "size")
+
+    def __init__(
+        self, parcel: Parcel, offset: int, items: Sequence[Any], size: int, judge: Judge | None
+    ) -> None:
+        self.parcel, self.offset, self.count, self.size = parcel, offset, len(items), size
+        self._items, self._judge = items, judge
+        self.has_acts = judge is None and any(type(item) is Act for item in items)
+
+    def judged(self) -> list[Submission | Verdict]:
+        if self._judge is None:
+            return list(self._items)
+        try:
+            return [self._judge(body) for body in self._items]
+        except Exception as error:  # noqa: BLE001 - a defect of ours; the lane must live on
+            tell_defect(error)
+            return [FAILED] * self.count
+
+
+def tell_defect(error: Exception) -> None:
+    """Only the type and place: an error's text may quote a payload."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    log.error("a submission failed: %s at %s", type(error).__name__, place)

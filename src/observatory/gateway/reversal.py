@@ -1,0 +1,168 @@
+"""Taking a command back while that is still possible, and the confirmation that a pause took hold.
+
+Law (ruling 24): a rewrite can be undone until its message is released, an inject withdrawn until it is
+delivered, a pause ended at any time; an answer at a gate stands. A pause is *confirmed* when its agent has
+acknowledged it and has been silent for a second: who keeps sending is held, and stays unconfirmed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from observatory.gateway.interventions import Commanded, _member, find, unpause
+from observatory.gateway.record import Scribe
+from observatory.gateway.release import original_digest, scribe_of, wants_of
+from observatory.protocol.answers import Refused
+from observatory.protocol.clock import from_ns
+from observatory.rows import Agent, Session, Write
+from observatory.state import Act, Desk, Principal, Verdict
+
+CONFIRM_AFTER_NS = 1_000_000_000
+
+
+def undo(
+    who: Principal, row: dict[str, Any], session_id: str, agent: dict[str, Any], now_ns: int
+) -> Act | Verdict:
+    """`row` is the intervention as read; what has changed since is looked at under the lock."""
+    if row["reversed_ns"] is not None:
+        return Verdict(409, Refused(reason="already_undone", detail="this command was taken back already"))
+    if row["command"] == "pause":
+        return unpause(who, session_id, agent["agent_id"], "undo", now_ns)
+    if row["command"] not in ("rewrite", "inject"):
+        detail = f"a command {row['command']} cannot be taken back"
+        return Verdict(409, Refused(reason="not_reversible", detail=detail))
+
+    def decide(desk: Desk) -> Verdict:
+        scribe = scribe_of(desk)
+        session, found = desk.memory.sessions.get(session_id), desk.memory.agents.get(agent["entity_id"])
+        assert session is not None and found is not None  # named by a row that was read; rows never go
+        present = desk.memory.rows.get("interventions", {}).get(row["intervention_id"], row)
+        if present["reversed_ns"] is not None:
+            return Verdict(
+                409, Refused(reason="already_undone", detail="this command was taken back already")
+            )
+        if row["command"] == "rewrite":
+            return _undo_rewrite(scribe, who, row, session, found)
+        return _withdraw(scribe, who, row, session, found)
+
+    wants = wants_of(session_id)
+    wants.agents.add(agent["entity_id"])
+    wants.row("interventions", row["intervention_id"])
+    wants.row("deliveries", row["sequence_number"])
+    if row["message_id"] is not None:
+        wants.named.add(row["message_id"])
+    return Act(who, now_ns, decide, wants)
+
+
+def _undo_rewrite(
+    scribe: Scribe, who: Principal, row: dict[str, Any], session: Session, agent: Agent
+) -> Verdict:
+    memory = scribe.memory
+    hold = find(memory, session, agent, row["message_id"])
+    if hold is None or hold.rewrite_seq != row["sequence_number"]:
+        detail = "the message was released, or rewritten again, since; this rewrite is no longer in force"
+        return Verdict(409, Refused(reason="too_late", detail=detail))
+    before = "sha256:" + hold.digest.hex()
+    hold.digest, hold.rewrite_seq, hold.approvals = original_digest(hold, memory.raws), None, None
+    memory.touch(hold)
+    where = {"tenant_id": memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
+    scribe.changes.writes.append(Write("rewrites", {"undone_ns": scribe.now_ns}, where))
+    return _taken_back(
+        scribe, who, row, session, agent, "held", before, "sha256:" + hold.digest.hex(), hold.message_id
+    )
+
+
+def _withdraw(scribe: Scribe, who: Principal, row: dict[str, Any], session: Session, agent: Agent) -> Verdict:
+    key = (row["sequence_number"], agent.agent_no)
+    delivery = scribe.memory.rows.get("deliveries", {}).get(key)
+    if delivery is None or delivery["state"] != "pending" or delivery["given_ns"] is not None:
+        detail = "the agent has been given this prompt already; inject a correction instead"
+        return Verdict(409, Refused(reason="too_late", detail=detail))
+    delivery["state"] = "withdrawn"
+    where = {
+        "tenant_id": scribe.memory.tenant.tenant_id,
+        "sequence_number": key[0],
+        "agent_no": key[1],
+        "state": "pending",
+    }
+    values = {"state": "withdrawn", "ended_ns": scribe.now_ns}
+    scribe.changes.writes.append(Write("deliveries", values, where))
+    return _taken_back(scribe, who, row, session, agent, "withdrawn", row["after_hash"], None, None)
+
+
+def _taken_back(
+    scribe: Scribe,
+    who: Principal,
+    row: dict[str, Any],
+    session: Session,
+    agent: Agent,
+    state: str,
+    before: str | None,
+    after: str | None,
+    message_id: str | None,
+) -> Verdict:
+    detail = {
+        "intervention_id": row["intervention_id"],
+        "command": row["command"],
+        "operator_id": who.entity_id,
+        "session_id": session.session_id,
+        "agent_id": agent.agent_id,
+        "reversed_at": from_ns(scribe.now_ns),
+        "before_hash": before,
+        "after_hash": after,
+    }
+    summary = f"{row['command']} of {agent.agent_id} taken back by {who.entity_id}"
+    event = scribe.in_session(
+        session, "hitl_reversed", summary, detail, who, message_id=message_id, recipient_id=agent.entity_id
+    )
+    number = scribe.append(event)
+    where = {"tenant_id": scribe.memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
+    scribe.changes.writes.append(Write("interventions", {"reversed_ns": scribe.now_ns}, where))
+    return Verdict(
+        200,
+        Commanded(
+            status="accepted",
+            session_id=session.session_id,
+            agent_id=agent.agent_id,
+            intervention_id=row["intervention_id"],
+            sequence_number=number,
+            message_id=message_id,
+            state=state,
+            before_hash=before,
+            after_hash=after,
+        ),
+    )
+
+
+def confirm(who: Principal, row: dict[str, Any], session_id: str, entity_id: str, now_ns: int) -> Act:
+    """The clock's: this pause was acknowledged a while ago and its agent has kept still since."""
+
+    def decide(desk: Desk) -> Verdict:
+        scribe, memory = scribe_of(desk), desk.memory
+        session, agent = memory.sessions.get(session_id), memory.agents.get(entity_id)
+        present = memory.rows.get("interventions", {}).get(row["intervention_id"])
+        if session is None or agent is None or present is None:
+            return Verdict(200, None)
+        member = _member(memory, session, agent)
+        acknowledged = present["acknowledged_ns"]
+        still = (
+            member.pause_seq == row["sequence_number"]
+            and present["confirmed_ns"] is None
+            and acknowledged is not None
+            # What was on its way when the agent acknowledged may still have come, and is held.
+            and max(acknowledged, member.arrived_ns) + CONFIRM_AFTER_NS <= desk.now_ns
+        )
+        if not still:
+            return Verdict(200, None)
+        detail = {"intervention_id": row["intervention_id"], "agent_id": agent.agent_id}
+        summary = f"{agent.agent_id} is paused: acknowledged, and nothing sent since"
+        scribe.append(scribe.in_session(session, "pause_confirmed", summary, detail))
+        where = {"tenant_id": memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
+        scribe.changes.writes.append(Write("interventions", {"confirmed_ns": desk.now_ns}, where))
+        return Verdict(200, None)
+
+    wants = wants_of(session_id)
+    wants.releases.clear()
+    wants.agents.add(entity_id)
+    wants.row("interventions", row["intervention_id"])
+    return Act(who, now_ns, decide, wants)

@@ -1,0 +1,159 @@
+"""Asking the owner to decide, and confirming what was done: the envelopes of it.
+
+Law: a decision is taken by a person or, at its deadline, by the gateway with the option named for it; never
+by the agent. What cannot be had is `Denied`, as at a gate.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from observatory.protocol import clock
+from observatory.protocol.identity import USER, canonical_id
+from observatory.protocol.otel import span_id_of
+from observatory.protocol.steps import step_of_name
+from observatory.sdk.errors import Denied, NotAnswered
+from observatory.sdk.gate import NO_VERDICT, arrival, countdown, judged, pass_by
+from observatory.sdk.orders import decision_key
+from observatory.sdk.received import Decision
+from observatory.sdk.step import Step, new_id
+from observatory.sdk.waiting import Wait, Waits
+
+if TYPE_CHECKING:
+    from observatory.sdk.session import Line
+    from observatory.sdk.speaker import Speaker
+
+Deadline = datetime | timedelta | float | str
+Option = str | Mapping[str, Any]
+ConfirmationStatus = Literal["success", "failure", "rollback"]
+CONFIRM_S = 10.0
+NOBODY = {"entity_id": "sys_owner", "entity_type": "system"}  # the gateway asks the agent's owner
+
+
+def decide(
+    line: "Line",
+    speaker: "Speaker",
+    title: str,
+    options: Sequence[Option],
+    *,
+    deadline: Deadline | None = None,
+    default: str | None = None,
+    description: str | None = None,
+    owner: str | None = None,
+    timeout: float | None = None,
+) -> Waits[Decision]:
+    """Send the request and wait for the answer."""
+    speaker.listen_now()
+    yield from pass_by(speaker, line.session_id)
+    left, decision_id = countdown(timeout), f"dec_{new_id()}"
+    key, recipient = decision_key(decision_id), party(owner)
+    payload: dict[str, Any] = {
+        "decision_id": decision_id,
+        "title": title,
+        "options": [_option(option, default) for option in options],
+    }
+    if description is not None:
+        payload["description"] = description
+    if deadline is not None:
+        payload["deadline"] = _moment(deadline)
+        if default is not None:
+            payload["auto_action"] = {"option_id": default, "trigger": "deadline_expired"}
+    orders = speaker.orders
+    yield from known(speaker, left)
+    if orders.entity_id is None:
+        raise Denied(NO_VERDICT, "the gateway is away")
+    orders.expect(key)
+    try:
+        step = send(line, speaker, "decision_request", recipient, payload)
+        yield from judged(step, speaker, left)
+        item = yield from arrival(speaker, key, line.session_id, left)
+        if item is None:
+            raise Denied(NO_VERDICT, "nobody decided in time", step=step)
+        chosen, note = item.told("selected_option_id"), item.told("respondent_note")
+        if chosen is None:
+            raise Denied("expired" if item.told("expired") else "cancelled", note, step=step)
+        yield from pass_by(speaker, line.session_id)  # decided, but paused meanwhile
+        return Decision(str(chosen), decision_id, note, (item.message or {}).get("sender") or recipient)
+    finally:
+        orders.forget(key)
+
+
+def confirm(
+    line: "Line",
+    speaker: "Speaker",
+    decision: Decision | str | None,
+    status: ConfirmationStatus,
+    summary: str | None,
+    fields: Mapping[str, Any],
+) -> Waits[Step]:
+    """Say what came of it. What was done is said at once, paused or not."""
+    yield from known(speaker, countdown(CONFIRM_S))
+    if speaker.orders.entity_id is None:
+        raise NotAnswered("not confirmed: this agent was never connected, so it has no entity id")
+    recipient = decision.owner if isinstance(decision, Decision) else NOBODY
+    payload = {"action_type": "decision", **fields, "action_id": f"act_{new_id()}", "status": status}
+    if summary is not None:
+        payload["summary"] = summary
+    if decision is not None:
+        named = decision.decision_id if isinstance(decision, Decision) else decision
+        payload["triggered_by"] = {"decision_id": named}
+    return send(line, speaker, "action_confirmation", recipient, payload)
+
+
+def known(speaker: "Speaker", left: Callable[[], float | None]) -> Waits[None]:
+    """An envelope names its sender by the entity id, which the gateway tells."""
+    speaker.listen_now()
+    orders = speaker.orders
+    yield Wait(orders, lambda: orders.entity_id is not None or orders.closed, left())
+
+
+def send(
+    line: "Line", speaker: "Speaker", kind: str, recipient: Mapping[str, str], payload: Mapping[str, Any]
+) -> Step:
+    """One envelope at the tip of this line; its step is its message id."""
+    message_id = f"msg_{new_id()}"
+    with line.advance(message_id) as tips:
+        step = speaker.say_raw(
+            {
+                "envelope_version": "1.0.0",
+                "message_id": message_id,
+                "message_type": kind,
+                "trace_id": canonical_id(line.trace_id).replace("-", ""),
+                "span_id": span_id_of(message_id),
+                "parent_span_id": span_id_of(step_of_name(tips[0])) if tips else None,
+                "timestamp": clock.from_ns(time.time_ns()),
+                "sender": {"entity_id": str(speaker.orders.entity_id), "entity_type": "agent"},
+                "recipient": dict(recipient),
+                "payload": dict(payload),
+                "metadata": {"session_id": line.session_id},
+            }
+        )
+        step.step_id, step.session_id = message_id, line.session_id
+    return step
+
+
+def party(owner: str | None) -> dict[str, str]:
+    if owner is None:
+        return NOBODY
+    return {"entity_id": owner if owner.startswith(USER) else f"{USER}{owner}", "entity_type": "user"}
+
+
+def _option(option: Option, default: str | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"option_id": option, "label": option} if isinstance(option, str) else {**option}
+    if default is not None:
+        told["is_default"] = told.get("option_id") == default
+    return told
+
+
+def _moment(deadline: Deadline) -> str:
+    """A time, or how long from now in seconds."""
+    match deadline:
+        case str():
+            return deadline
+        case datetime():
+            return deadline.astimezone().isoformat()
+        case timedelta():
+            return _moment(deadline.total_seconds())
+        case _:
+            return clock.from_ns(time.time_ns() + int(deadline * 1e9))

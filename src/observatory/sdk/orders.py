@@ -1,0 +1,300 @@
+"""What people have ordered of one agent, as far as it knows: pauses, stops, cancellations, prompts, messages.
+
+Law: an item counts once, however often it is delivered. An order is acknowledged when it is in force here;
+a prompt or a message when the agent's own code has taken it, so a killed agent gets it again. Queues are
+bounded: what does not fit is neither taken nor acknowledged and comes again. No network here: the ear
+calls `take`, agents' threads wait on `changed`.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from observatory.protocol.identity import canonical_id
+from observatory.sdk.errors import Cancelled
+from observatory.sdk.received import Prompt, Received, Verdict
+
+log = logging.getLogger("observatory.sdk")
+MOST_WAITING = 1000  # prompts, and messages, that nobody has fetched
+MOST_KNOWN = 10_000  # deliveries remembered so that a repeat counts once
+_Key = Hashable
+
+
+def verdict_key(session_id: str | None, step_id: str | None) -> _Key:
+    return "verdict", canonical_id(session_id or ""), canonical_id(step_id or "")
+
+
+def decision_key(decision_id: object) -> _Key:
+    return "decision", decision_id
+
+
+class Orders:
+    def __init__(self, name: str, on_instruction: Callable[[str], None] | None = None) -> None:
+        self.name = name
+        self.entity_id: str | None = None
+        self.instructions: str | None = None
+        self.on_acks: Callable[[], None] = lambda: None
+        self._on_instruction = on_instruction
+        self._paused: set[str | None] = set()
+        self._cancelled: dict[str | None, tuple[str, str | None]] = {}
+        self._stopped = False
+        self._last: dict[str, int] = {}  # what an order changes -> number of the latest one obeyed
+        self._reset()
+
+    def _reset(self) -> None:
+        self.changed = threading.Condition(threading.Lock())
+        self.connected = self.closed = False
+        self._watchers: dict[object, Callable[[], None]] = {}
+        self._expected: dict[_Key, Received | None] = {}
+        self._prompts: deque[Prompt] = deque()
+        self._messages: deque[Received] = deque()
+        self._waiting: set[str] = set()
+        self._known: dict[str, None] = {}
+        self._acks: list[str] = []
+
+    def start_afresh(self) -> None:
+        """In a forked child: what waits was told to the parent; what is in force holds here too."""
+        self._reset()
+
+    # Waiting.
+
+    @property
+    def is_free(self) -> bool:
+        """No order is in force: nothing to look up for a step (read without the lock)."""
+        return not (self._paused or self._stopped or self._cancelled)
+
+    def is_held(self, session_id: str) -> bool:
+        """Whether a step in this session waits; False when it would raise instead."""
+        if self.closed or self.is_cancelled(session_id):
+            return False
+        return self._stopped or None in self._paused or canonical_id(session_id) in self._paused
+
+    def refuse_cancelled(self, session_id: str, waited: bool = False) -> None:
+        if (told := self._cancellation(session_id)) is not None:
+            raise Cancelled(session_id, *told)
+        if waited and self.closed:
+            raise Cancelled(session_id, "the agent was closed while the step waited")
+
+    def is_cancelled(self, session_id: str) -> bool:
+        return self._cancellation(session_id) is not None
+
+    def _cancellation(self, session_id: str) -> tuple[str, str | None] | None:
+        return self._cancelled.get(canonical_id(session_id)) or self._cancelled.get(None)
+
+    def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        with self.changed:
+            return self.changed.wait_for(done, timeout)
+
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` at every change, from the ear's thread, until the returned function is called."""
+        with self.changed:
+            self._watchers[token := object()] = tell
+
+        def unwatch() -> None:
+            with self.changed:
+                self._watchers.pop(token, None)
+
+        return unwatch
+
+    def _notify(self) -> None:
+        self.changed.notify_all()
+        for tell in self._watchers.values():
+            tell()
+
+    # What the agent asks.
+
+    def expect(self, key: _Key) -> None:
+        with self.changed:
+            self._expected.setdefault(key, None)
+
+    def answer(self, key: _Key) -> Received | None:
+        return self._expected.get(key)
+
+    def forget(self, key: _Key) -> None:
+        with self.changed:
+            self._expected.pop(key, None)
+
+    def take_prompts(self, session_id: str | None = None) -> list[Prompt]:
+        """All that wait, or those of one session; they count as read now."""
+        with self.changed:
+            wanted = canonical_id(session_id) if session_id is not None else None
+            taken = [one for one in self._prompts if wanted is None or one.session_id in (wanted, None)]
+            if taken:
+                ids = {one.delivery_id for one in taken}
+                self._prompts = deque(one for one in self._prompts if one.delivery_id not in ids)
+                self._finish(*ids)
+        return taken
+
+    def take_messages(self, most: int | None = None) -> list[Received]:
+        with self.changed:
+            n = len(self._messages) if most is None else min(most, len(self._messages))
+            taken = [self._messages.popleft() for _ in range(n)]
+            self._finish(*(one.delivery_id for one in taken))
+        return taken
+
+    def next_message(self) -> Received | None:
+        """The oldest message, not yet acknowledged: `finish` says that it was dealt with."""
+        with self.changed:
+            return self._messages.popleft() if self._messages else None
+
+    def finish(self, item: Received) -> None:
+        with self.changed:
+            self._finish(item.delivery_id)
+
+    @property
+    def has_messages(self) -> bool:
+        return bool(self._messages)
+
+    # What the ear brings.
+
+    def hello(
+        self, entity_id: str | None, paused: list[str], stopped: bool, instructions: str | None = None
+    ) -> None:
+        """The gateway's own word on how things stand, at the start of a connection."""
+        with self.changed:
+            is_news = instructions not in (None, self.instructions)
+            self.instructions = instructions or self.instructions
+            self.entity_id = entity_id or self.entity_id
+            self._paused = {canonical_id(one) for one in paused}
+            self._stopped = stopped
+            self.connected = True
+            self._notify()
+        if instructions is not None and is_news:
+            self._tell(instructions)
+
+    def set_connected(self, connected: bool) -> None:
+        with self.changed:
+            self.connected = connected
+            self._notify()
+
+    def set_entity_id(self, entity_id: str | None) -> None:
+        with self.changed:
+            self.entity_id = entity_id or self.entity_id
+            self._notify()
+
+    def take(self, item: Received) -> bool:
+        """Obey or keep one item; False if it was known or there is no room."""
+        with self.changed:
+            if item.delivery_id in self._waiting:
+                return False
+            if item.delivery_id in self._known:  # our acknowledgement was lost
+                self._acknowledge(item.delivery_id)
+                return False
+            taken = self._apply(item)
+            if taken:
+                self._notify()
+        if taken and item.kind == "instruction":
+            self._tell(str(item.told("text") or ""))
+        return taken
+
+    def _apply(self, item: Received) -> bool:
+        session = canonical_id(item.session_id) if item.session_id is not None else None
+        match item.kind:
+            case "hold" | "resume":
+                if self._is_news(f"pause {session}", item):
+                    (self._paused.add if item.kind == "hold" else self._paused.discard)(session)
+            case "stop" | "start":  # `start` comes only when no other switch stops the agent
+                if self._is_news("stop", item):
+                    self._stopped = item.kind == "stop"
+            case "cancel":
+                self._cancelled[session] = str(item.told("reason") or ""), _text(item.told("by"))
+            case "instruction":
+                if self._is_news("instruction", item):
+                    self.instructions = _text(item.told("text"))
+            case "inject":
+                return self._keep_prompt(item, session)
+            case _:
+                return self._keep_or_hand_over(item)
+        self._finish(item.delivery_id)
+        return True
+
+    def _is_news(self, what: str, item: Received) -> bool:
+        """False for an order that a later one has overtaken: it was delivered again."""
+        if item.sequence_number < self._last.get(what, 0):
+            return False
+        self._last[what] = item.sequence_number
+        return True
+
+    def _keep_prompt(self, item: Received, session: str | None) -> bool:
+        if len(self._prompts) >= MOST_WAITING:
+            return False
+        text, by = str(item.told("prompt") or ""), _text(item.told("by"))
+        self._prompts.append(Prompt(text, by, session, item.delivery_id))
+        self._waiting.add(item.delivery_id)
+        return True
+
+    def _keep_or_hand_over(self, item: Received) -> bool:
+        """To whoever waits for it, else among the messages: so a verdict outlives the agent that asked."""
+        key = None
+        if item.kind == "verdict":
+            key = verdict_key(item.session_id, _text(item.told("step_id")))
+        elif item.kind == "decision":
+            key = decision_key(item.told("decision_id"))
+        if key is not None and key in self._expected:
+            self._expected[key] = item
+            self._finish(item.delivery_id)
+            return True
+        if len(self._messages) >= MOST_WAITING:
+            return False
+        self._messages.append(item)
+        self._waiting.add(item.delivery_id)
+        return True
+
+    def _tell(self, instructions: str) -> None:
+        """The agent's own code, on a thread of its own: it must not keep anybody from hearing."""
+        if (listener := self._on_instruction) is None:
+            return
+
+        def tell() -> None:
+            try:
+                listener(instructions)
+            except Exception:
+                log.exception("%s: on_instruction failed", self.name)
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    # Acknowledging.
+
+    def _finish(self, *ids: str) -> None:
+        for one in ids:
+            self._waiting.discard(one)
+            self._known[one] = None
+            self._acknowledge(one)
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def _acknowledge(self, delivery_id: str) -> None:
+        self._acks.append(delivery_id)
+        if len(self._acks) == 1:
+            self.on_acks()
+
+    def take_acks(self) -> list[str]:
+        with self.changed:
+            acks, self._acks = self._acks, []
+        return acks
+
+    def give_back_acks(self, acks: list[str]) -> None:
+        """They could not be sent: they go first next time."""
+        with self.changed:
+            self._acks[:0] = acks
+
+    def close(self) -> None:
+        """Wake all who wait."""
+        with self.changed:
+            self.closed, self.connected = True, False
+            self._notify()
+
+
+def verdict_of(item: Received) -> Verdict:
+    try:
+        return msgspec.convert(item.body, Verdict)
+    except msgspec.ValidationError:  # a word we do not know allows nothing
+        return Verdict("rejected", note="the gateway's verdict could not be read")
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)

@@ -1,0 +1,213 @@
+"""What control needs to know of a tenant, read in one set of queries for both databases.
+
+The append paths of both databases give a `Finder`; everything here is composed of it. Nothing is asked
+that the batch did not name: a plain message costs none of these queries. Holds belong to their session and
+are kept with it; rare rows are read anew for every batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from observatory.rows import Hold, Session
+from observatory.state import Memory, Wants
+from observatory.store import tables
+from observatory.store.memory import (
+    AGENT_COLUMNS,
+    BREAKER_COLUMNS,
+    HOLD_COLUMNS,
+    ROW_KEYS,
+    agent_of,
+    breaker_of,
+    hold_of,
+)
+
+# Bytes of so many held messages of a session are loaded for a release; see release.LIMIT.
+RELEASED_AT_ONCE = 1_000
+# So many instances of one capability are looked at to find a healthy one.
+INSTANCES = 1_000
+Rows = Sequence[Sequence[Any]]
+
+
+# Their decision's row is needed when they are forwarded.
+ABOUT_DECISIONS = frozenset({"decision_request", "decision_response", "action_confirmation"})
+
+
+class Named(msgspec.Struct):
+    decision_id: str | None = None
+
+
+class Words(Named):
+    triggered_by: Named | None = None
+
+
+class Whom(msgspec.Struct):
+    entity_id: str
+    entity_type: str
+
+
+class About(msgspec.Struct):
+    """Of an archived envelope about a decision: which one, and whom it is for."""
+
+    payload: Words
+    recipient: Whom
+
+
+class Finder(Protocol):
+    """Rows of the tenant whose transaction or look this is."""
+
+    def find(
+        self,
+        table: str,
+        columns: Collection[str],
+        where: dict[str, Any] | None = None,
+        among: tuple[str, Collection[Any]] | None = None,
+        tail: str = "",
+    ) -> Rows:
+        """Columns of rows equal in `where`, with a column among values; `tail` is fixed text of ours."""
+
+    def payloads(self, memory: Memory, numbers: Collection[int]) -> Rows:
+        """(sequence_number, raw) of archived messages."""
+
+
+def look(finder: Finder, memory: Memory, wants: Wants) -> None:
+    """All of it, after sessions and agents are there."""
+    if memory.rulebook.breakers and not memory.breakers:
+        found = map(breaker_of, finder.find("breakers", BREAKER_COLUMNS))
+        memory.breakers = {breaker.capability: breaker for breaker in found}
+    if memory.rulebook.budgets and "spend" not in memory.rows:
+        _keep(memory, "spend", finder.find("spend", tables.spend.c.keys()))
+    for session_id in wants.releases:
+        session = memory.sessions.get(session_id)
+        if session is not None and session.held:
+            _releases(finder, memory, session, wants)
+    if wants.rooms and memory.rulebook.policies:
+        rooms = {memory.sessions[name].session_no for name in wants.rooms if name in memory.sessions}
+        known = {agent.agent_no for agent in memory.agents.values()}
+        _agents(finder, memory, "agent_no", {pair[1] for pair in memory.members if pair[0] in rooms} - known)
+    for address in wants.addresses - memory.fleet.keys():
+        _fleet(finder, memory, address)
+    for table, keys in wants.rows.items():
+        column = ROW_KEYS[table][0]
+        _keep(memory, table, finder.find(table, tables.SMALL[table].c.keys(), among=(column, keys)))
+
+
+def holds(finder: Finder, memory: Memory, sessions: Collection[Session]) -> None:
+    """The open holds of sessions just read: a kept session must be known whole."""
+    held = [session.session_no for session in sessions if session.held]
+    for number in held:
+        memory.holds[number] = {}
+    if held:
+        for row in finder.find("holds", HOLD_COLUMNS, {"state": "held"}, ("session_no", held)):
+            hold = hold_of(row)
+            memory.holds[hold.session_no][hold.sequence_number] = hold
+
+
+def _releases(finder: Finder, memory: Memory, session: Session, wants: Wants) -> None:
+    """What a release forwards: bytes, senders, and whom it is for."""
+    waiting = memory.holds.get(session.session_no, {})
+    first = _in_turn(waiting, wants.named)[:RELEASED_AT_ONCE]
+    memory.raws |= {
+        row[0]: bytes(row[1])
+        for row in finder.payloads(memory, [hold.sequence_number for hold in first])
+        if row[1] is not None
+    }
+    rewritten = [hold.rewrite_seq for hold in first if hold.rewrite_seq is not None]
+    if rewritten:
+        found = finder.find("rewrites", ("sequence_number", "raw"), among=("sequence_number", rewritten))
+        memory.raws |= {row[0]: bytes(row[1]) for row in found if row[1] is not None}
+    for hold in first:
+        if hold.recipient is not None:
+            wants.recipient(hold.recipient)
+        if hold.message_type in ABOUT_DECISIONS:
+            _decision(memory.raws.get(hold.rewrite_seq or hold.sequence_number), wants)
+    known = {agent.agent_no for agent in memory.agents.values()}
+    _agents(finder, memory, "agent_no", {hold.agent_no for hold in first} - known)
+    _agents(finder, memory, "entity_id", wants.agents - memory.agents.keys())
+
+
+def _in_turn(waiting: dict[int, Hold], named: set[str]) -> list[Hold]:
+    """Who is named; then the first of every agent, then the second: those that wait on do not hide one that
+    is free to go."""
+    places: dict[tuple[bool, int], int] = {}
+    order = []
+    for number in sorted(waiting):
+        hold = waiting[number]
+        line = (hold.gate == 1, hold.agent_no)
+        places[line] = place = places.get(line, 0) + 1
+        is_named = not named.isdisjoint((hold.message_id, hold.step_id, hold.name))
+        order.append((0 if is_named else place, number))
+    return [waiting[number] for _, number in sorted(order)]
+
+
+def _decision(raw: bytes | None, wants: Wants) -> None:
+    """The rows `decisions.want` names, of a message that is forwarded late."""
+    if raw is None:
+        return
+    about = msgspec.json.decode(raw, type=About)
+    named = about.payload.decision_id or (about.payload.triggered_by or Named()).decision_id
+    if named is not None:
+        wants.row("decisions", named)
+    if about.recipient.entity_type == "user":
+        wants.row("users", about.recipient.entity_id)
+
+
+def _fleet(finder: Finder, memory: Memory, address: str) -> None:
+    """Agents an address means; evicted ones are never meant."""
+    kind, _, name = address.partition(":")
+    alive = f"AND evicted_ns IS NULL ORDER BY agent_no LIMIT {INSTANCES}"
+    column = "cluster_id" if kind == "cluster" else "agent_type"
+    found = [agent_of(row) for row in finder.find("agents", AGENT_COLUMNS, {column: name}, tail=alive)]
+    if kind == "type":
+        able = f"AND capabilities IS NOT NULL {alive}"
+        for row in finder.find("agents", AGENT_COLUMNS, tail=able):
+            agent = agent_of(row)
+            if f'"{name}"' in (agent.capabilities or "") and agent.agent_type != name:
+                found.append(agent)
+    memory.fleet[address] = [agent.entity_id for agent in found]
+    for agent in found:
+        memory.agents.setdefault(agent.entity_id, agent)
+    numbers = {agent.agent_no for agent in found}
+    if numbers:
+        _keep(memory, "pulses", finder.find("pulses", tables.pulses.c.keys(), among=("agent_no", numbers)))
+
+
+def _agents(finder: Finder, memory: Memory, column: str, values: set[Any]) -> None:
+    if values:
+        for row in finder.find("agents", AGENT_COLUMNS, among=(column, values)):
+            agent = agent_of(row)
+            memory.agents.setdefault(agent.entity_id, agent)
+
+
+def _keep(memory: Memory, table: str, rows: Rows) -> None:
+    names, keys = tables.SMALL[table].c.keys(), ROW_KEYS[table]
+    kept = memory.rows.setdefault(table, {})
+    for row in rows:
+        values = dict(zip(names, row, strict=True))
+        kept[values[keys[0]] if len(keys) == 1 else tuple(values[key] for key in keys)] = values
+
+
+def select_sql(
+    table: str,
+    columns: Collection[str],
+    where: dict[str, Any],
+    among: tuple[str, Collection[Any]] | None,
+    tail: str,
+    mark: Callable[[int], str],
+    arrays: bool,
+) -> tuple[str, list[Any]]:
+    """One SELECT in either dialect: lists are arrays on PostgreSQL and marks on SQLite."""
+    values: list[Any] = list(where.values())
+    tests = [f"{column} = {mark(number)}" for number, column in enumerate(where, 1)]
+    if among is not None:
+        column, items = among
+        if arrays:
+            values.append(list(items))
+            tests.append(f"{column} = ANY({mark(len(values))})")
+        else:
+            values += items
+            tests.append(f"{column} IN ({','.join('?' * len(items))})")
+    return f"SELECT {', '.join(columns)} FROM {table} WHERE {' AND '.join(tests)} {tail}", values

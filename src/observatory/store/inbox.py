@@ -1,0 +1,275 @@
+"""Reading agents' inboxes: one set of queries for both databases, mixed into `Reads`.
+
+A delivery is read with what never changes about it: its session, the span it continues (of the message it
+carries, else of the event that caused it), who sent it. Its content is the archived message's bytes, or the
+bytes a person put in their place; content that was shredded is absent, and a rewritten message never shows
+the original. Content is read once for each message, however many agents it goes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Executable,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    select,
+    text,
+)
+
+from observatory.ports import Arrived, Delivery, Pending, Stops
+from observatory.store import tables
+from observatory.store.keys import SEQ_MASK
+from observatory.store.shapes import Shape
+
+# Spelled as the partial index spells it, so that it is used.
+PENDING: ColumnElement[bool] = literal_column("deliveries.state = 'pending'")
+# Asked after every commit of a tenant with open channels, so it is spelled out: composing it costs as much as
+# the answer. By the primary key alone: with the state named, the index of what is pending would be scanned.
+ARRIVALS = text(
+    "SELECT sequence_number, agent_no, kind, state, "
+    "(SELECT access_version FROM chain_heads WHERE tenant_id = :tenant) FROM deliveries "
+    "WHERE tenant_id = :tenant AND sequence_number >= :number "
+    "AND (sequence_number > :number OR agent_no > :agent) ORDER BY sequence_number, agent_no LIMIT :most"
+).bindparams(bindparam("number", type_=BigInteger), bindparam("agent", type_=BigInteger))
+# Numbers named in one query: each is a term of its WHERE.
+NAMED = 50
+Key = tuple[int, int]
+
+
+class _Event(msgspec.Struct):
+    """All that is needed of the event that caused a delivery."""
+
+    span_id: str
+
+
+class InboxReads:
+    """The `Inbox` port over any store that can `fetch` rows."""
+
+    _shape: Shape
+
+    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
+        raise NotImplementedError
+
+    async def arrivals(self, tenant_id: str, after: Key, limit: int) -> list[Arrived]:
+        query = ARRIVALS.bindparams(tenant=tenant_id, number=after[0], agent=after[1], most=limit)
+        return [Arrived(*row) for row in await self.fetch(tenant_id, query)]
+
+    async def pending(self, tenant_id: str, where: Pending, limit: int) -> list[Delivery]:
+        told = tables.deliveries.c
+        query = self._query(tenant_id).where(
+            told.agent_no == where.agent_no,
+            PENDING,
+            told.sequence_number > where.after,
+        )
+        if where.until is not None:
+            query = query.where(told.sequence_number <= where.until)
+        if where.kind is not None:
+            query = query.where(told.kind == where.kind)
+        rows = await self.fetch(tenant_id, query.order_by(told.sequence_number).limit(limit))
+        return await self._told(tenant_id, rows, True)
+
+    async def deliveries(self, tenant_id: str, keys: Sequence[Key], content: bool) -> list[Delivery]:
+        told, wanted = tables.deliveries.c, set(keys)
+        rows: list[Any] = []
+        for numbers in _parts(sorted({number for number, _ in wanted}), NAMED):
+            # Numbers told to many agents are read whole and sifted here.
+            query = self._query(tenant_id).where(_any_of(told.sequence_number, numbers))
+            agents = {agent_no for number, agent_no in wanted if number in set(numbers)}
+            if len(agents) == 1:
+                query = query.where(told.agent_no == agents.pop())
+            rows += [row for row in await self.fetch(tenant_id, query) if (row[0], row[1]) in wanted]
+        rows.sort(key=lambda row: (row[0], row[1]))
+        return await self._told(tenant_id, rows, content)
+
+    async def paused_sessions(self, tenant_id: str, agent_no: int) -> list[str]:
+        sessions = tables.sessions.c
+        # SQLite prefers the primary key of a table without rowid and would read every member there is.
+        lite = "key" in self._shape.events.c
+        paused: Select[Any] = (
+            select(literal_column("session_no"))
+            .select_from(text("members INDEXED BY members_paused" if lite else "members"))
+            .where(
+                literal_column("tenant_id") == tenant_id,
+                literal_column("agent_no") == agent_no,
+                literal_column("paused_ns IS NOT NULL"),
+            )
+        )
+        query = select(sessions.session_id).where(
+            sessions.tenant_id == tenant_id, sessions.session_no.in_(paused)
+        )
+        return sorted(row[0] for row in await self.fetch(tenant_id, query))
+
+    async def instructed(self, tenant_id: str, agent_no: int) -> int:
+        told = tables.deliveries.c
+        query = select(told.body).where(
+            told.tenant_id == tenant_id,
+            told.agent_no == agent_no,
+            PENDING,
+            told.kind == "instruction",
+        )
+        bodies = [msgspec.json.decode(row[0]) for row in await self.fetch(tenant_id, query)]
+        return max((int(body["version"]) for body in bodies), default=0)
+
+    async def stops(self, tenant_id: str) -> Stops:
+        switches, agents = tables.kill_switches.c, tables.agents.c
+        engaged = await self.fetch(
+            tenant_id,
+            select(switches.scope, switches.target).where(
+                switches.tenant_id == tenant_id, switches.state == "engaged"
+            ),
+        )
+        if any(row[0] == "global" for row in engaged):
+            return Stops(everyone=True)
+        covered: set[int] = set()
+        for scope, target in engaged:
+            column = agents.cluster_id if scope == "cluster" else agents.agent_type
+            query = select(agents.agent_no).where(agents.tenant_id == tenant_id, column == target)
+            covered.update(row[0] for row in await self.fetch(tenant_id, query))
+        return Stops(agents=frozenset(covered))
+
+    def _query(self, tenant_id: str) -> Select[Any]:
+        """Everything but the content. The order of columns is that of `_told`."""
+        shape, told = self._shape, tables.deliveries
+        sessions, senders, holds = tables.sessions, tables.agents, tables.holds
+        # A message's own event, also when it was released or rerouted; else what ordered the delivery.
+        cause = func.coalesce(told.c.message_seq, told.c.sequence_number)
+        source = (
+            told.outerjoin(sessions, _same(told.c, sessions.c, "session_no"))
+            .outerjoin(
+                senders,
+                and_(senders.c.tenant_id == told.c.tenant_id, senders.c.agent_no == told.c.sender_no),
+            )
+            .outerjoin(
+                holds,
+                and_(holds.c.tenant_id == told.c.tenant_id, holds.c.sequence_number == told.c.message_seq),
+            )
+            .outerjoin(shape.events, _numbered(tenant_id, shape.events, cause))
+            .outerjoin(shape.messages, _numbered(tenant_id, shape.messages, told.c.message_seq))
+        )
+        return (
+            select(
+                told.c.sequence_number,
+                told.c.agent_no,
+                told.c.kind,
+                told.c.created_ns,
+                told.c.given_ns,
+                told.c.session_no,
+                told.c.body,
+                told.c.message_seq,
+                sessions.c.session_id,
+                sessions.c.trace_id,
+                senders.c.agent_id,
+                senders.c.entity_id,
+                shape.events.c.record,
+                shape.messages.c.message_id,
+                shape.messages.c.message_type,
+                holds.c.rewrite_seq,
+            )
+            .select_from(source)
+            .where(told.c.tenant_id == tenant_id)
+        )
+
+    async def _told(self, tenant_id: str, rows: Sequence[Any], content: bool) -> list[Delivery]:
+        raws: dict[tuple[int, int | None], bytes | None] = {}
+        if content:
+            raws = await self._contents(tenant_id, {(row[7], row[15]) for row in rows if row[7] is not None})
+        made = []
+        for row in rows:
+            in_session = row[5] != 0
+            span = msgspec.json.decode(row[12], type=_Event).span_id if row[12] is not None else None
+            made.append(
+                Delivery(
+                    sequence_number=row[0],
+                    agent_no=row[1],
+                    kind=row[2],
+                    created_ns=row[3],
+                    given_ns=row[4],
+                    session_no=row[5],
+                    body=row[6],
+                    session_id=row[8] if in_session else None,
+                    trace_id=row[9] if in_session else None,
+                    span_id=span if in_session else None,
+                    sender_id=row[10],
+                    sender_entity=row[11],
+                    message_id=row[13],
+                    message_type=row[14],
+                    raw=raws.get((row[7], row[15])),
+                )
+            )
+        return made
+
+    async def _contents(
+        self, tenant_id: str, wanted: Iterable[tuple[int, int | None]]
+    ) -> dict[tuple[int, int | None], bytes | None]:
+        """(message, rewrite in force) → the bytes to deliver."""
+        names = list(wanted)
+        payloads, rewrites = self._shape.payloads, tables.rewrites
+        archived = [number for number, rewrite in names if rewrite is None]
+        found: dict[int, bytes | None] = {}
+        number_of = _number_column(payloads)
+        for numbers in _parts(archived, NAMED):
+            query = select(number_of, payloads.c.raw).where(_among(tenant_id, payloads, numbers))
+            rows = await self.fetch(tenant_id, query)
+            found |= {row[0]: None if row[1] is None else bytes(row[1]) for row in rows}
+        rewritten: dict[int, bytes | None] = {}
+        for numbers in _parts([rewrite for _, rewrite in names if rewrite is not None], NAMED):
+            query = select(rewrites.c.sequence_number, rewrites.c.raw).where(
+                rewrites.c.tenant_id == tenant_id, _any_of(rewrites.c.sequence_number, numbers)
+            )
+            rows = await self.fetch(tenant_id, query)
+            rewritten |= {row[0]: None if row[1] is None else bytes(row[1]) for row in rows}
+        return {
+            (number, rewrite): found.get(number) if rewrite is None else rewritten.get(rewrite)
+            for number, rewrite in names
+        }
+
+
+def _parts(numbers: Iterable[int], size: int) -> Iterable[tuple[int, ...]]:
+    rest = iter(numbers)
+    while part := tuple(islice(rest, size)):
+        yield part
+
+
+def _same(left: Any, right: Any, column: str) -> ColumnElement[bool]:
+    return and_(left.tenant_id == right.tenant_id, left[column] == right[column])
+
+
+def _any_of(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
+    """`IN` with a place for each value: what expands a list later is not understood by asyncpg."""
+    return column.in_([value if isinstance(value, ColumnElement) else literal(value) for value in values])
+
+
+def _packed(tenant_id: str, number: Any) -> ColumnElement[Any]:
+    """SQLite's key of a row (ADR-024)."""
+    heads = tables.chain_heads.c
+    tenant_no = select(heads.tenant_no).where(heads.tenant_id == tenant_id).scalar_subquery()
+    return tenant_no.op("<<")(40).op("|")(number)
+
+
+def _numbered(tenant_id: str, table: FromClause, number: Any) -> ColumnElement[bool]:
+    """The row of a big table with this number: by SQLite's packed key, or by the seed's columns."""
+    if "key" in table.c:
+        return table.c.key == _packed(tenant_id, number)
+    return and_(table.c.tenant_id == tenant_id, table.c.sequence_number == number)
+
+
+def _among(tenant_id: str, table: FromClause, numbers: Iterable[int]) -> ColumnElement[bool]:
+    if "key" in table.c:
+        return _any_of(table.c.key, [_packed(tenant_id, number) for number in numbers])
+    return and_(table.c.tenant_id == tenant_id, _any_of(table.c.sequence_number, numbers))
+
+
+def _number_column(table: FromClause) -> ColumnElement[Any]:
+    return table.c.key.op("&")(SEQ_MASK) if "key" in table.c else table.c.sequence_number

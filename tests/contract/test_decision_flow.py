@@ -1,0 +1,233 @@
+"""Decisions over a real database: rows, deliveries and deadlines on SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import msgspec
+import pytest
+
+from observatory.daemons.deadlines import overdue
+from observatory.gateway import access, interventions
+from observatory.gateway.responses import request_of
+from observatory.protocol.clock import from_ns
+from observatory.protocol.identity import mint
+from observatory.state import HOME_TENANT, Arrival, Principal, Verdict
+from tests.contract.conftest import OTHER_TENANT, House
+from tests.samples import envelope
+
+Json = dict[str, Any]
+AGENT = "agt_asker"
+HOUR = 3_600_000_000_000
+
+
+def person(house: House, user_id: str, tenant_id: str = HOME_TENANT) -> Principal:
+    return msgspec.structs.replace(house.admin(tenant_id), role="approver", user_id=user_id)
+
+
+def by(house: House, sent: Json, who: Principal) -> Arrival:
+    return msgspec.structs.replace(house.arrival(sent, who.tenant_id), principal=who)
+
+
+def ask(house: House, **payload: Any) -> Json:
+    plain = {"deadline": from_ns(house.now() + HOUR), "auto_action": None}
+    return envelope("decision_request", sender={"entity_id": AGENT}, payload=plain | payload)
+
+
+def answer(asked: Json, user_id: str, option_id: str = "approve") -> Json:
+    return envelope(
+        "decision_response",
+        trace_id=asked["trace_id"],
+        parent_span_id=asked["span_id"],
+        sender={"entity_id": user_id, "entity_type": "user"},
+        recipient={"entity_id": AGENT, "entity_type": "agent"},
+        payload={"decision_id": asked["payload"]["decision_id"], "selected_option_id": option_id},
+    )
+
+
+def respond(house: House, asked: Json, user_id: str, option_id: str = "approve") -> Verdict:
+    (verdict,) = house.submit(by(house, answer(asked, user_id, option_id), person(house, user_id)))
+    return verdict
+
+
+def rows(house: House, table: str = "decisions", **where: Any) -> list[Json]:
+    return house.read(house.store.rows(HOME_TENANT, table, **where))
+
+
+def row_of(house: House, asked: Json) -> Json:
+    (row,) = rows(house, decision_id=asked["payload"]["decision_id"])
+    return row
+
+
+def told(house: House) -> list[Json]:
+    return [row for row in rows(house, "deliveries") if row["kind"] == "decision"]
+
+
+def names(house: House) -> list[str]:
+    return [json.loads(event.record)["body"]["event_type"] for event in house.trail_of()]
+
+
+def add_user(house: House) -> str:
+    user_id = mint("usr_", house.now())
+    user = {
+        "tenant_id": HOME_TENANT,
+        "user_id": user_id,
+        "name": user_id,
+        "display_name": "Owner",
+        "role": "approver",
+        "created_ns": house.now(),
+    }
+    (verdict,) = house.submit(access.create_user(house.admin(), user, house.now()))
+    assert verdict.code == 201
+    return user_id
+
+
+@pytest.mark.req(365, 373, 376, 380, 381, 525)
+def test_a_request_waits_for_its_owner_s120(house: House) -> None:
+    """S120: one row, found again by its id and by its user; the id cannot be used twice."""
+    user_id = add_user(house)
+    asked = ask(house, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
+    asked["recipient"] = {"entity_id": user_id, "entity_type": "user"}
+    assert house.send(asked)[0].code == 202
+    (row,) = rows(house, user_id=user_id, state="pending")
+    assert (row["decision_id"], row["auto_option"]) == (asked["payload"]["decision_id"], "defer")
+    assert json.loads(row["options"])["option_ids"] == ["approve", "deny", "defer"]
+    head = house.read(house.store.head(HOME_TENANT))[0]
+    assert house.send(asked)[0].code == 202, "a repeat is answered as the first was"
+    assert house.read(house.store.head(HOME_TENANT))[0] == head
+    (verdict,) = house.send(ask(house, decision_id=row["decision_id"]))
+    assert (verdict.code, verdict.answer.reason) == (409, "decision_exists")
+
+
+@pytest.mark.req(366, *range(382, 387))
+def test_the_first_of_two_answers_in_one_batch_wins_s123_s124(house: House) -> None:
+    """S123, S124: one transaction, two people; and the same in two."""
+    asked = ask(house)
+    house.send(asked)
+    pair = [by(house, answer(asked, user, "deny"), person(house, user)) for user in ("usr_a", "usr_b")]
+    first, second = house.submit(*pair)
+    assert (first.code, second.code) == (202, 409)
+    assert respond(house, asked, "usr_c").answer.reason == "already_decided"
+    row = row_of(house, asked)
+    assert (row["state"], row["option_id"], row["answered_by"]) == ("answered", "deny", "usr_a")
+    assert row["response_seq"] == first.answer.sequence_number
+    (delivery,) = told(house)
+    assert (delivery["state"], delivery["message_seq"]) == ("pending", row["response_seq"])
+    assert (delivery["agent_no"], delivery["session_no"]) == (row["agent_no"], row["session_no"])
+    assert names(house).count("decision_made") == 1
+    refused = house.read(house.store.message(HOME_TENANT, pair[1].message.message_id or ""))
+    assert refused is None, "what came too late is not archived"
+
+
+def test_asked_and_answered_in_one_batch_s124(house: House) -> None:
+    """S124: later items of a batch see what earlier ones wrote."""
+    asked = ask(house)
+    confirmed = envelope(
+        "action_confirmation",
+        sender={"entity_id": AGENT},
+        payload={"triggered_by": {"decision_id": asked["payload"]["decision_id"]}},
+    )
+    items = [
+        house.arrival(asked),
+        by(house, answer(asked, "usr_a"), person(house, "usr_a")),
+        house.arrival(confirmed),
+    ]
+    assert [verdict.code for verdict in house.submit(*items)] == [202, 202, 202]
+    row = row_of(house, asked)
+    assert (row["state"], row["action_id"]) == ("succeeded", confirmed["payload"]["action_id"])
+
+
+@pytest.mark.req(*range(397, 407))
+@pytest.mark.parametrize(
+    ("status", "state"), [("success", "succeeded"), ("failure", "failed"), ("rollback", "failed")]
+)
+def test_a_confirmation_ends_the_decision_s127(house: House, status: str, state: str) -> None:
+    """S127: of its own agent; another's is accepted with a warning."""
+    asked = ask(house)
+    house.send(asked)
+    respond(house, asked, "usr_a")
+    payload = {"status": status, "triggered_by": {"decision_id": asked["payload"]["decision_id"]}}
+    (foreign,) = house.send(envelope("action_confirmation", payload=payload))
+    assert foreign.code == 202 and "another agent" in foreign.answer.warnings[0]
+    assert row_of(house, asked)["state"] == "answered"
+    (own,) = house.send(envelope("action_confirmation", sender={"entity_id": AGENT}, payload=payload))
+    assert (own.code, own.answer.warnings) == (202, ())
+    assert row_of(house, asked)["state"] == state
+    (later,) = house.send(envelope("action_confirmation", sender={"entity_id": AGENT}, payload=payload))
+    assert f"is {state}" in later.answer.warnings[0]
+    assert names(house).count("action_executed") == 3
+
+
+@pytest.mark.req(380, 381)
+def test_a_deadline_takes_the_named_option_or_ends_it_s125(house: House) -> None:
+    """S125: handed in twice, as two gateways would; each ends once."""
+    past = from_ns(house.now() - HOUR)
+    auto = ask(house, deadline=past, auto_action={"option_id": "deny", "trigger": "deadline_expired"})
+    plain, open_ended, later = ask(house, deadline=past), ask(house, deadline=None), ask(house)
+    house.send(auto, plain, open_ended, later)
+    now = house.now()
+    items = house.read(overdue(house.store, HOME_TENANT, now))
+    again = house.read(overdue(house.store, HOME_TENANT, now))
+    assert len(items) == len(again) == 2
+    assert {verdict.code for verdict in house.submit(*items)} == {202, 200}
+    head = house.read(house.store.head(HOME_TENANT))[0]
+    assert {verdict.code for verdict in house.submit(*again)} == {202, 200}
+    assert house.read(house.store.head(HOME_TENANT))[0] == head, "the second gateway wrote nothing"
+    assert house.read(overdue(house.store, HOME_TENANT, now)) == []
+    taken, ended = row_of(house, auto), row_of(house, plain)
+    assert (taken["state"], taken["option_id"], taken["answered_by"]) == ("answered", "deny", "auto")
+    assert (ended["state"], ended["option_id"]) == ("expired", None)
+    assert {row_of(house, one)["state"] for one in (open_ended, later)} == {"pending"}
+    assert len(told(house)) == 2
+    assert {"decision_made", "decision_expired"} <= set(names(house))
+
+
+def test_what_is_refused_leaves_later_sessions_their_own_numbers_s123(house: House) -> None:
+    """S123: a refusal after placement, then new sessions with the same memory kept."""
+    asked = ask(house)
+    house.send(asked)
+    for _ in range(2):
+        stray = answer(asked, "usr_a", "other") | {"trace_id": envelope("text")["trace_id"]}
+        (verdict,) = house.submit(by(house, stray, person(house, "usr_a")))
+        assert verdict.code == 422
+    house.send(envelope("text"), envelope("text"))
+    numbers = [row["session_no"] for row in rows(house, "sessions")]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_a_decision_belongs_to_its_tenant_s54(house: House) -> None:
+    """S54: the same id is free in another tenant, and unknown there."""
+    asked = ask(house)
+    house.send(asked)
+    house.create_tenant(OTHER_TENANT)
+    stranger = person(house, "usr_a", OTHER_TENANT)
+    (verdict,) = house.submit(by(house, answer(asked, "usr_a"), stranger), tenant_id=OTHER_TENANT)
+    assert (verdict.code, verdict.answer.reason) == (404, "no_such_decision")
+    assert house.send(asked, tenant_id=OTHER_TENANT)[0].code == 202
+    assert row_of(house, asked)["state"] == "pending"
+
+
+def test_what_was_held_counts_when_it_is_released_s120_s127(house: House) -> None:
+    """S120, S127: a paused agent's request and its confirmation take effect with the release, in order."""
+    first, second = ask(house), ask(house)
+    second["trace_id"] = first["trace_id"]
+    session_id = str(uuid.UUID(first["trace_id"]))
+    house.send(first)
+    respond(house, first, "usr_a")
+    house.submit(interventions.pause(person(house, "usr_a"), session_id, AGENT, None, house.now()))
+    payload = {"triggered_by": {"decision_id": first["payload"]["decision_id"]}}
+    confirmed = envelope(
+        "action_confirmation", trace_id=first["trace_id"], sender={"entity_id": AGENT}, payload=payload
+    )
+    held = house.send(confirmed, second)
+    assert [verdict.answer.state for verdict in held] == ["held", "held"]
+    assert row_of(house, first)["state"] == "answered" and len(rows(house)) == 1
+    house.submit(interventions.unpause(person(house, "usr_a"), session_id, AGENT, None, house.now()))
+    assert row_of(house, first)["state"] == "succeeded"
+    row = row_of(house, second)
+    assert (row["state"], row["request_seq"]) == ("pending", held[1].answer.sequence_number)
+    request = house.read(request_of(house.store, HOME_TENANT, row))
+    assert request.words is not None and request.words.title == second["payload"]["title"]
+    assert respond(house, second, "usr_a").code == 202

@@ -1,0 +1,425 @@
+"""The relay over both databases: what is held stays held, what goes goes in order, each command once."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from typing import Any
+
+import msgspec
+import pytest
+
+from observatory.gateway import gates, interventions, release, reversal
+from observatory.gateway.interceptor import intercept
+from observatory.gateway.rewriting import with_ids_of
+from observatory.ports import MessageFilter
+from observatory.protocol.message import Message
+from observatory.protocol.rulebook import Match, PolicyRule
+from observatory.rows import Write
+from observatory.state import HOME_TENANT, Act, Desk, Principal, Verdict
+from tests.contract.conftest import House
+from tests.samples import decision_log
+
+SESSION = str(uuid.UUID(int=0xABC, version=4))
+AGENT = "worker-1"
+
+
+def person(house: House, name: str = "usr_ann") -> Principal:
+    version = house.admin().access_version
+    return Principal(
+        tenant_id=HOME_TENANT,
+        role="operator",
+        key_id=f"sys_{name}",
+        user_id=name,
+        access_version=version,
+    )
+
+
+def said(
+    step: str, agent: str = AGENT, hitl: bool = False, parent: str | None = None, **identity: Any
+) -> dict[str, Any]:
+    body = decision_log()
+    body["meta"] |= {
+        "trace_id": SESSION,
+        "session_id": SESSION,
+        "step_id": step,
+        "parent_step_id": parent,
+    }
+    body["identity"] |= {"agent_id": agent, **identity}
+    body["control"] = {"hitl_required": hitl, "interrupt_signal": None, "is_terminal": False}
+    return body
+
+
+def act(house: House, deed: Act) -> Verdict:
+    return house.submit(deed)[0]
+
+
+def events(house: House, *kinds: str) -> list[dict[str, Any]]:
+    found = [json.loads(event.record) for event in house.trail_of()]
+    return [event for event in found if not kinds or event["body"]["event_type"] in kinds]
+
+
+def delivered(house: House) -> list[str]:
+    """Step ids in the order they were forwarded."""
+    return [event["attributes"]["av.step.id"] for event in events(house, "message_delivered")]
+
+
+def states(house: House) -> dict[str, str]:
+    found = house.read(house.store.messages(HOME_TENANT, MessageFilter(), 1_000, False))
+    return {message.step_id: message.state for message in found}
+
+
+def pause(house: House, agent: str = AGENT) -> Verdict:
+    return act(house, interventions.pause(person(house), SESSION, agent, None, house.now()))
+
+
+def unpause(house: House, agent: str = AGENT) -> Verdict:
+    return act(house, interventions.unpause(person(house), SESSION, agent, None, house.now()))
+
+
+def approve(house: House, step: str, who: str = "usr_ann", digest: str | None = None) -> Verdict:
+    deed = gates.approve(person(house, who), SESSION, AGENT, step, digest, None, house.now())
+    return act(house, deed)
+
+
+@pytest.mark.req(187, 190, 195)
+def test_a_pause_holds_all_and_unpausing_releases_in_arrival_order_s83(house: House) -> None:
+    house.send(said("1"))
+    assert pause(house).code == 202
+    answers = house.send(said("2"), said("3"), said("other", agent="worker-2"))
+    assert [verdict.answer.state for verdict in answers] == ["held", "held", "forwarded"]
+    assert delivered(house) == ["1", "other"]
+    verdict = unpause(house)
+    assert (verdict.code, verdict.answer.released, verdict.answer.remaining) == (200, 2, 0)
+    assert delivered(house) == ["1", "other", "2", "3"]
+    assert states(house) == dict.fromkeys(("1", "2", "3", "other"), "forwarded")
+    assert house.send(said("4"))[0].answer.state == "forwarded"
+
+
+def test_pausing_twice_says_so_and_writes_nothing_s83(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    before = len(house.trail_of())
+    verdict = pause(house)
+    assert (verdict.code, verdict.answer.status) == (200, "already_paused")
+    assert len(house.trail_of()) == before
+
+
+@pytest.mark.parametrize(("session", "agent"), [("ses_none", AGENT), (SESSION, "nobody")])
+def test_an_unknown_session_or_agent_is_answered_404(house: House, session: str, agent: str) -> None:
+    house.send(said("1"))
+    for deed in (
+        interventions.pause(person(house), session, agent, None, house.now()),
+        interventions.inject(person(house), session, agent, "stop", house.now()),
+        gates.approve(person(house), session, agent, "1", None, None, house.now()),
+    ):
+        assert act(house, deed).code == 404
+
+
+@pytest.mark.req(155, 182, 242)
+def test_a_gate_holds_its_message_and_its_descendants_and_nothing_else_s84(house: House) -> None:
+    answers = house.send(
+        said("ask", hitl=True),
+        said("child", parent="ask"),
+        said("grandchild", parent="child", agent="worker-2"),
+        said("sibling"),
+    )
+    assert [verdict.answer.state for verdict in answers] == ["held", "held", "held", "forwarded"]
+    (opened,) = events(house, "gate_opened")
+    assert opened["body"]["action_digest"].startswith("sha256:") and opened["body"]["quorum"] == 1
+    verdict = approve(house, "ask")
+    assert (verdict.code, verdict.answer.state, verdict.answer.released) == (200, "forwarded", 3)
+    assert delivered(house) == ["sibling", "ask", "child", "grandchild"]
+    assert approve(house, "ask").answer.reason == "not_held", "an approval is used once"
+
+
+@pytest.mark.req(183)
+def test_a_rejected_message_and_what_hangs_on_it_is_never_forwarded_s85(house: House) -> None:
+    house.send(said("ask", hitl=True), said("child", parent="ask"))
+    deed = gates.refuse(person(house), SESSION, AGENT, "ask", None, "too risky", house.now())
+    assert (verdict := act(house, deed)).code == 200 and verdict.answer.state == "rejected"
+    assert delivered(house) == []
+    assert states(house) == {"ask": "rejected", "child": "rejected"}
+    assert [event["body"]["note"] for event in events(house, "message_rejected")] == [
+        "too risky",
+        "its ancestor ask was rejected",
+    ]
+    told = house.read(house.store.rows(HOME_TENANT, "deliveries"))
+    verdicts = [json.loads(row["body"])["verdict"] for row in told if row["kind"] == "verdict"]
+    assert verdicts == ["rejected"] * 2
+
+
+def test_unpausing_leaves_gated_messages_held_s84(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    house.send(said("2"), said("ask", hitl=True), said("3"))
+    assert unpause(house).answer.released == 2
+    assert delivered(house) == ["1", "2", "3"]
+    assert states(house)["ask"] == "held"
+
+
+def test_an_approved_message_of_a_paused_agent_waits_for_its_place_s84(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    house.send(said("2"), said("ask", hitl=True), said("3"))
+    verdict = approve(house, "ask")
+    assert (verdict.code, verdict.answer.state) == (200, "held")
+    assert delivered(house) == ["1"]
+    unpause(house)
+    assert delivered(house) == ["1", "2", "ask", "3"]
+
+
+def rewritten(house: House, step: str, body: dict[str, Any]) -> Message:
+    original = house.read(house.store.message(HOME_TENANT, f"{SESSION}/{step}"))
+    assert original is not None and original.raw is not None
+    found = intercept(with_ids_of(original.raw, body, original.step_id, original.session_id))
+    assert isinstance(found, Message), found
+    return found
+
+
+@pytest.mark.req(189, 190, 194)
+def test_a_rewrite_replaces_the_content_and_keeps_the_ids_s86(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    house.send(said("2"))
+    body = said("forged", agent="impostor")
+    body["cognition"]["intent"] = "the mended intent"
+    message = rewritten(house, "2", body)
+    deed = interventions.rewrite(person(house), SESSION, AGENT, "2", message, house.now())
+    verdict = act(house, deed)
+    assert verdict.code == 200 and verdict.answer.before_hash != verdict.answer.after_hash
+    unpause(house)
+    last = events(house, "message_delivered")[-1]
+    assert last["attributes"]["av.message.digest"] == verdict.answer.after_hash
+    assert last["attributes"]["av.sender.agent_id"] == AGENT
+    found = house.read(house.store.message(HOME_TENANT, f"{SESSION}/2"))
+    assert found is not None and found.rewritten is not None
+    shown = json.loads(found.rewritten)
+    assert shown["cognition"]["intent"] == "the mended intent"
+    assert (shown["identity"]["agent_id"], shown["meta"]["step_id"]) == (AGENT, "2")
+    assert shown["control"]["interrupt_signal"] == "rewrite"
+    did = [event["body"] for event in events(house, "hitl_intervention")]
+    assert [one["command"] for one in did] == ["pause", "rewrite", "unpause"]
+    assert all(one["operator_id"] == "usr_ann" for one in did)
+
+
+def test_a_rewrite_can_be_undone_until_release_s86(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    house.send(said("2"))
+    body = said("2")
+    body["cognition"]["intent"] = "other"
+    deed = interventions.rewrite(person(house), SESSION, AGENT, "2", rewritten(house, "2", body), house.now())
+    done = act(house, deed).answer
+
+    def undo() -> Verdict:
+        (row,) = house.read(
+            house.store.rows(HOME_TENANT, "interventions", intervention_id=done.intervention_id)
+        )
+        (agent,) = house.read(house.store.rows(HOME_TENANT, "agents", agent_id=AGENT))
+        deed = reversal.undo(person(house), row, SESSION, agent, house.now())
+        return deed if isinstance(deed, Verdict) else act(house, deed)
+
+    verdict = undo()
+    assert (verdict.code, verdict.answer.after_hash) == (200, done.before_hash)
+    assert undo().answer.reason == "already_undone"
+    unpause(house)
+    assert events(house, "message_delivered")[-1]["attributes"]["av.message.digest"] == done.before_hash
+    assert len(events(house, "hitl_reversed")) == 1
+
+
+@pytest.mark.req(191, 192)
+def test_an_inject_can_be_withdrawn_until_it_is_given_s87(house: House) -> None:
+    house.send(said("1"))
+    done = act(house, interventions.inject(person(house), SESSION, AGENT, "look again", house.now())).answer
+    (row,) = house.read(house.store.rows(HOME_TENANT, "interventions"))
+    (agent,) = house.read(house.store.rows(HOME_TENANT, "agents"))
+    first, second = (reversal.undo(person(house), row, SESSION, agent, house.now()) for _ in range(2))
+    assert isinstance(first, Act) and isinstance(second, Act)
+    assert act(house, first).answer.state == "withdrawn"
+    assert act(house, second).answer.reason == "already_undone"
+    (told,) = house.read(house.store.rows(HOME_TENANT, "deliveries"))
+    assert (told["kind"], told["state"]) == ("inject", "withdrawn")
+    assert done.delivery_id == f"dlv_{told['sequence_number']}-{told['agent_no']}"
+
+
+def test_approval_is_of_the_digest_that_was_seen_and_never_of_ones_own_request_s88(house: House) -> None:
+    house.send(said("ask", hitl=True))
+    assert approve(house, "ask", digest="sha256:" + "0" * 64).answer.reason == "stale_digest"
+    own = house.admin()  # whose key sent it
+    deed = gates.approve(own, SESSION, AGENT, "ask", None, None, house.now())
+    assert act(house, deed).answer.reason == "own_request"
+    digest = events(house, "gate_opened")[0]["body"]["action_digest"]
+    assert approve(house, "ask", digest=digest).code == 200
+
+
+def quorum_of_two(house: House) -> None:
+    house.sql("UPDATE holds SET quorum = 2")
+
+
+def test_where_two_must_approve_two_different_people_do_s88(house: House) -> None:
+    house.send(said("ask", hitl=True))
+    quorum_of_two(house)
+    first = approve(house, "ask", "usr_ann")
+    assert (first.code, first.answer.state, first.answer.approvals) == (202, "held", ["usr_ann"])
+    assert approve(house, "ask", "usr_ann").answer.reason == "already_approved"
+    assert delivered(house) == []
+    assert approve(house, "ask", "usr_bob").answer.state == "forwarded"
+
+
+def test_an_edit_voids_earlier_approvals_s88(house: House) -> None:
+    house.send(said("ask", hitl=True))
+    quorum_of_two(house)
+    approve(house, "ask", "usr_ann")
+    body = said("ask")
+    body["action"]["tool_call"] = "something_harmless"
+    message = rewritten(house, "ask", body)
+    deed = gates.edit(person(house, "usr_bob"), SESSION, AGENT, "ask", None, message, None, house.now())
+    assert (verdict := act(house, deed)).code == 202 and verdict.answer.approvals == ["usr_bob"]
+    verdict = approve(house, "ask", "usr_ann")
+    assert verdict.answer.state == "forwarded" and verdict.answer.approvals == ["usr_bob", "usr_ann"]
+    (told,) = [
+        json.loads(row["body"])
+        for row in house.read(house.store.rows(HOME_TENANT, "deliveries"))
+        if row["kind"] == "verdict"
+    ]
+    assert told["verdict"] == "edited" and told["content"]["action"]["tool_call"] == "something_harmless"
+
+
+@pytest.mark.parametrize(("policy", "state"), [("deny", "rejected"), ("approve", "forwarded")])
+def test_a_gate_that_expires_follows_its_own_policy_s89(house: House, policy: str, state: str) -> None:
+    house.send(said("ask", hitl=True))
+    house.sql(f"UPDATE holds SET deadline_ns = 1, on_expiry = '{policy}'")
+    assert approve(house, "ask").answer.reason == "expired"
+    (due,) = house.read(house.store.gates_due(HOME_TENANT, house.now(), 10))
+    act(house, gates.expire(person(house, "sys_clock"), *due, house.now()))
+    assert states(house) == {"ask": state}
+    assert len(events(house, "gate_expired")) == 1
+    act(house, gates.expire(person(house, "sys_clock"), *due, house.now()))
+    assert len(events(house, "gate_expired")) == 1, "a second clock finds nothing to do"
+
+
+def test_a_repeat_of_a_held_message_is_answered_as_the_first_and_held_once(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    first, again = (house.send(said("2"))[0].answer for _ in range(2))
+    assert first == again and first.state == "held"
+    unpause(house)
+    assert delivered(house) == ["1", "2"]
+
+
+def test_a_long_line_goes_in_several_transactions_and_in_order_s83(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.send(said("0"))
+    pause(house)
+    numbers = [str(number) for number in range(1, 26)]
+    house.send(*(said(number) for number in numbers))
+    monkeypatch.setattr(release, "LIMIT", 10)
+    answer = unpause(house).answer
+    assert (answer.released, answer.remaining) == (10, 15)
+    # Whoever speaks meanwhile stands behind those who wait.
+    assert house.send(said("26"))[0].answer.state == "held"
+    while act(house, release.drain(person(house), SESSION, house.now())).answer.released:
+        pass
+    assert delivered(house) == ["0", *numbers, "26"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_people_and_agents_do_order_is_kept_and_nothing_held_leaks(house: House, seed: int) -> None:
+    """S83, S84, S85: a model of two agents and one operator, a batch at a time."""
+    dice = random.Random(seed)
+    agents = ["worker-1", "worker-2"]
+    house.send(*(said(f"{agent}-0", agent=agent) for agent in agents))
+    paused: set[str] = set()
+    fate: dict[str, str] = {}  # step -> waiting, gated, rejected
+    sent: dict[str, list[str]] = {agent: [f"{agent}-0"] for agent in agents}
+    count = 0
+    for _ in range(25):
+        agent, roll = dice.choice(agents), dice.random()
+        if roll < 0.55:
+            count += 1
+            step, gated = f"{agent}-{count}", dice.random() < 0.3
+            state = house.send(said(step, agent=agent, hitl=gated))[0].answer.state
+            assert state == ("held" if gated or agent in paused else "forwarded")
+            sent[agent].append(step)
+            fate[step] = "gated" if gated else "waiting" if agent in paused else "forwarded"
+        elif roll < 0.7:
+            pause(house, agent)
+            paused.add(agent)
+        elif roll < 0.85:
+            unpause(house, agent)
+            paused.discard(agent)
+        elif open_gates := [step for step, how in fate.items() if how == "gated"]:
+            step = dice.choice(open_gates)
+            owner = step.rpartition("-")[0]
+            answer = gates.approve if dice.random() < 0.6 else gates.refuse
+            verdict = act(house, answer(person(house), SESSION, owner, step, None, None, house.now()))
+            assert verdict.code == 200
+            fate[step] = "approved" if answer is gates.approve else "rejected"
+        for step in delivered(house):
+            owner = step.rpartition("-")[0]
+            assert fate.get(step) not in ("gated", "rejected"), f"{step} leaked"
+            assert step in sent[owner]
+    for agent in agents:
+        unpause(house, agent)
+    gone = delivered(house)
+    assert len(gone) == len(set(gone)), "nothing is delivered twice"
+    expected = {step for steps in sent.values() for step in steps}
+    expected -= {step for step, how in fate.items() if how in ("gated", "rejected")}
+    assert set(gone) == expected, "nothing is lost"
+    never_gated = [step for step in gone if fate.get(step, "") in ("", "waiting", "forwarded")]
+    for agent in agents:
+        mine = [step for step in never_gated if step.startswith(f"{agent}-")]
+        assert mine == [step for step in sent[agent] if step in mine], "arrival order is kept"
+
+
+def test_a_pause_is_confirmed_once_its_agent_knows_and_is_silent_s90(house: House) -> None:
+    house.send(said("1"))
+    pause(house)
+    house.send(said("2"))
+
+    def look() -> list[dict[str, Any]]:
+        for row in house.read(house.store.pauses_acknowledged(HOME_TENANT, 10)):
+            act(house, reversal.confirm(house.admin(), row, SESSION, row["entity_id"], house.now()))
+        return events(house, "pause_confirmed")
+
+    assert look() == [], "nobody has acknowledged it"
+    house.sql(f"UPDATE interventions SET acknowledged_ns = {house.now()}")
+    assert look() == [], "not long enough ago"
+    house.sql("UPDATE interventions SET acknowledged_ns = 1")
+    assert look() == [], "it spoke a moment ago"
+    house.sql("UPDATE members SET arrived_ns = 1")
+    assert len(look()) == 1
+    assert len(look()) == 1, "once"
+    (row,) = house.read(house.store.rows(HOME_TENANT, "interventions"))
+    assert row["confirmed_ns"] is not None
+
+
+def rule(house: House, **match: Any) -> None:
+    """A deny rule, straight into the rulebook."""
+
+    def decide(desk: Desk) -> Verdict:
+        desk.memory.tenant.rulebook_version += 1
+        made = PolicyRule(rule_id="pol_1", position=1, effect="deny", match=Match(**match))
+        row = {
+            "tenant_id": HOME_TENANT, "rule_id": "pol_1", "position": 1, "effect": "deny", "quorum": 1,
+            "matches": msgspec.json.encode(made.match).decode(), "on_expiry": "deny", "note": "",
+            "created_ns": 1, "updated_ns": 1, "updated_by": "usr_ann",
+        }  # fmt: skip
+        return Verdict(200, None, [], [Write("policies", row)])
+
+    act(house, Act(house.admin(), house.now(), decide))
+
+
+def test_an_address_that_means_many_is_no_way_around_a_deny_rule(house: House) -> None:
+    house.send(said("0", agent="bob", agent_type="writer"), said("1", agent="cyd", agent_type="writer"))
+    rule(house, sender=(AGENT,), recipient=("bob",))
+    for number in range(12):
+        house.send(said(f"work-{number}", agent_type="asker", recipient="type:writer"))
+    house.send(said("all", agent_type="asker", recipient=f"session:{SESSION}"))
+    agents = {row["agent_no"]: row["agent_id"] for row in house.read(house.store.rows(HOME_TENANT, "agents"))}
+    told = house.read(house.store.rows(HOME_TENANT, "deliveries"))
+    assert {agents[row["agent_no"]] for row in told if row["kind"] == "message"} == {"cyd"}
+    assert len([row for row in told if row["kind"] == "message"]) == 13

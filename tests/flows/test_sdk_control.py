@@ -1,0 +1,373 @@
+"""A person's hand on a running agent: the SDK against a real gateway, commanded through the public doors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from observatory import AsyncAgent
+from observatory.sdk import Approval, Cancelled, Denied, Step
+from tests.flows.sdk_desk import PATIENCE_S, Desk, Json, aside, until
+from tests.flows.server import Server, clean_environment
+
+
+@pytest.fixture
+def desk(either_server: Server, tmp_path: Path) -> Iterator[Desk]:
+    one = Desk(either_server, tmp_path / "home")
+    yield one
+    for agent in one.agents:
+        agent.close()
+
+
+@pytest.fixture
+def fresh_desk(fresh_server: Server, tmp_path: Path) -> Iterator[Desk]:
+    one = Desk(fresh_server, tmp_path / "home")
+    yield one
+    for agent in one.agents:
+        agent.close()
+
+
+@pytest.mark.req(99, 133, 186, 187, 188, 195)
+def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order(desk: Desk) -> None:
+    """S110: the pause is confirmed by the agent itself, and what it says afterwards keeps its order."""
+    agent = desk.agent()
+    first = agent.step("step 0")
+    first.answer(PATIENCE_S)
+    desk.do("pause", first.session_id)
+    until(lambda: agent.orders.is_held(first.session_id or ""))
+    until(lambda: not desk.inbox())  # acknowledged
+    blocked = aside(lambda: [agent.step(f"step {n}") for n in range(1, 20)])
+    elsewhere = agent.session().step("another session")
+    assert elsewhere.answer(PATIENCE_S).state == "forwarded"
+    assert not blocked.done()
+    assert desk.intents() == ["step 0", "another session"]
+    desk.do("unpause", first.session_id)
+    steps: list[Step] = blocked.result(PATIENCE_S)
+    assert {step.answer(PATIENCE_S).state for step in steps} == {"forwarded"}
+    assert desk.intents() == ["step 0", "another session", *(f"step {n}" for n in range(1, 20))]
+
+
+@pytest.mark.req(188)
+def test_an_agent_started_while_it_is_paused_waits_too(desk: Desk) -> None:
+    """S110: the gateway says so when the agent comes."""
+    session_id = str(uuid.uuid4())
+    first = desk.agent()
+    first.session(session_id=session_id).step("before").answer(PATIENCE_S)
+    first.close()
+    desk.do("pause", session_id)
+    second = desk.agent()
+    blocked = aside(lambda: second.session(session_id=session_id).step("after"))
+    with pytest.raises(TimeoutError):
+        blocked.result(0.2)
+    assert desk.intents() == ["before"]
+    desk.do("unpause", session_id)
+    assert blocked.result(PATIENCE_S).answer(PATIENCE_S).state == "forwarded"
+
+
+def ask_for(desk: Desk, command: str, **body: Any) -> Approval:
+    agent = desk.agent()
+    asked = aside(lambda: agent.ask("Deploy", tool_call="deploy", tool_input={"to": "production"}))
+    held = desk.held()
+    assert not asked.done()
+    desk.do(command, held["session_id"], message_id=held["message_id"], **body)
+    answer: Approval = asked.result(PATIENCE_S)
+    return answer
+
+
+@pytest.mark.req(99, 155, 180, 182)
+def test_an_approved_request_goes_on(desk: Desk) -> None:
+    """S112."""
+    approval = ask_for(desk, "approve", note="go ahead")
+    assert approval and approval.verdict == "approved" and approval.note == "go ahead" and approval.by
+    assert [item["state"] for item in desk.archived()] == ["forwarded"]
+
+
+@pytest.mark.req(181)
+def test_an_edited_request_goes_on_with_the_new_content(desk: Desk) -> None:
+    """S112."""
+    agent = desk.agent()
+    asked = aside(lambda: agent.step("Mail all", tool_call="mail", tool_input="all", hitl_required=True))
+    held = desk.held()
+    new = desk.archived()[0]["message"]
+    new["action"]["tool_input"] = '"only me"'
+    desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
+    step = asked.result(PATIENCE_S)
+    assert step.verdict.verdict == "edited"
+    assert step.verdict.content["action"]["tool_input"] == '"only me"'
+
+
+@pytest.mark.req(99, 183)
+def test_a_rejected_request_is_denied_and_a_step_raises(desk: Desk) -> None:
+    """S112."""
+    approval = ask_for(desk, "reject", note="not on a Friday")
+    assert not approval and (approval.verdict, approval.note) == ("rejected", "not on a Friday")
+    agent = desk.agents[0]
+    asked = aside(lambda: agent.session().step("Again", hitl_required=True))
+    held = desk.held()
+    desk.do("reject", held["session_id"], message_id=held["message_id"])
+    with pytest.raises(Denied, match="rejected"):
+        asked.result(PATIENCE_S)
+
+
+@pytest.mark.req(99)
+def test_a_gate_fails_closed_while_the_gateway_is_dead_and_telemetry_spools(fresh_desk: Desk) -> None:
+    """S113, S80."""
+    desk = fresh_desk
+    agent = desk.agent()
+    agent.step("before").answer(PATIENCE_S)
+    desk.server.kill()
+    started = time.monotonic()
+    with pytest.raises(Denied) as denied:
+        agent.step("Deploy", hitl_required=True, timeout=0.5)
+    assert denied.value.reason == "no_verdict"
+    assert not agent.ask("Deploy once more", timeout=0.5)
+    assert time.monotonic() - started < PATIENCE_S
+    later = agent.step("telemetry")
+    desk.server.start()
+    assert later.answer(PATIENCE_S).state == "forwarded"  # not a child of a gate that is still open
+    assert desk.intents() == ["before", "Deploy", "Deploy once more", "telemetry"]
+
+
+@pytest.mark.req(99, 182)
+def test_a_verdict_given_after_the_gateway_was_killed_still_arrives(fresh_desk: Desk) -> None:
+    """S112, S114: the agent waits through the gateway's death."""
+    desk = fresh_desk
+    agent = desk.agent()
+    asked = aside(lambda: agent.ask("Deploy"))
+    held = desk.held()
+    desk.server.restart(kill=True)
+    assert not asked.done()
+    desk.do("approve", held["session_id"], message_id=held["message_id"])
+    assert asked.result(PATIENCE_S)
+
+
+@pytest.mark.req(133, 191, 192)
+def test_an_injected_prompt_arrives_with_the_next_context(desk: Desk) -> None:
+    """S114."""
+    agent = desk.agent()
+    with agent.session() as session:
+        session.step("works").answer(PATIENCE_S)
+        desk.do("inject", session.session_id, prompt="Use euros")
+        until(lambda: agent.orders._prompts)
+        assert [item["kind"] for item in desk.inbox()] == ["inject"]
+        assert session.context([]) == [{"role": "user", "content": "Use euros"}]
+        until(lambda: not desk.inbox())
+        assert session.prompts() == []
+
+
+@pytest.mark.req(99)
+def test_cancel_wakes_and_raises(desk: Desk) -> None:
+    """S111."""
+    agent = desk.agent()
+    first = agent.step("works")
+    first.answer(PATIENCE_S)
+    desk.do("pause", first.session_id)
+    until(lambda: agent.orders.is_held(first.session_id or ""))
+    blocked = aside(lambda: agent.step("goes on"))
+    desk.do("cancel", first.session_id, note="wrong client")
+    with pytest.raises(Cancelled, match="wrong client"):
+        blocked.result(PATIENCE_S)
+    with pytest.raises(Cancelled):
+        agent.step("goes on all the same")
+
+
+def test_the_kill_switch_stops_an_agent_and_releases_it(desk: Desk) -> None:
+    """S110."""
+    kind = f"kind-{uuid.uuid4().hex[:8]}"
+    agent = desk.agent(agent_type=kind)
+    agent.step("works").answer(PATIENCE_S)
+    admin = desk.server.http("admin")
+    armed = admin.post("/v1/kill-switch", json={"scope": "class", "target": kind, "reason": "a drill"}).json()
+    path = f"/v1/kill-switch/{armed['kill_id']}"
+    second = admin.post(f"{path}/confirm", json={"token": armed["token"]}).json()
+    assert admin.post(f"{path}/confirm", json={"token": second["token"]}).json()["state"] == "engaged"
+    until(lambda: agent.orders.is_held("any"))
+    blocked = aside(lambda: agent.step("goes on"))
+    with pytest.raises(TimeoutError):
+        blocked.result(0.1)
+    assert admin.post(f"{path}/release", json={"reason": "over"}).status_code == 202
+    assert blocked.result(PATIENCE_S).answer(PATIENCE_S).accepted
+
+
+@pytest.mark.req(504)
+def test_a_reply_has_the_message_that_triggered_it_as_parent(desk: Desk) -> None:
+    """S115: trace, session and parent cross from agent to agent."""
+    other = f"planner-{uuid.uuid4().hex[:8]}"
+    worker, planner = desk.agent(), desk.agent(other)
+    sent = planner.session().step("Check the figures", recipient=desk.name)
+    sent.answer(PATIENCE_S)
+    (received,) = worker.messages(PATIENCE_S)
+    assert received.text == "Check the figures"
+    assert received.sender is not None and received.sender.agent_id == other
+    with worker.session(continues=received):
+        worker.step("Checked", recipient=other).answer(PATIENCE_S)
+    (reply,) = planner.messages(PATIENCE_S)
+    assert reply.session_id == sent.session_id
+    assert reply.traceparent and received.traceparent
+    assert reply.traceparent.split("-")[1] == received.traceparent.split("-")[1]
+    (archived,) = desk.archived()
+    assert archived["parents"] == [sent.step_id]
+
+
+def test_a_decision_is_taken_by_its_owner_and_confirmed(desk: Desk) -> None:
+    """S117."""
+    admin = desk.server.http("admin")
+    user = admin.post("/v1/users", json={"name": f"owner-{uuid.uuid4().hex}", "role": "approver"}).json()
+    key = admin.post("/v1/keys", json={"role": "approver", "user_id": user["user_id"]}).json()["key"]
+    agent = desk.agent()
+    agent.register(owner=user["user_id"], capabilities=["ship"])
+    asked = aside(lambda: agent.decide("Ship?", ["ship", "wait"], deadline=600, default="wait"))
+
+    def pending() -> list[Json]:
+        query = {"user_id": user["user_id"]}
+        return list(admin.get("/v1/decisions/pending", params=query).json()["items"])
+
+    until(pending)
+    decision_id = pending()[0]["decision_id"]
+    answer = admin.post(
+        f"/v1/decisions/{decision_id}/respond",
+        json={"selected_option_id": "ship", "respondent_note": "fine"},
+        headers={"authorization": f"Bearer {key}"},
+    )
+    assert answer.status_code == 200, answer.text
+    choice = asked.result(PATIENCE_S)
+    assert (choice, choice.decision_id, choice.note) == ("ship", decision_id, "fine")
+    assert agent.confirm(choice, "success", "shipped").answer(PATIENCE_S).warnings == []
+    assert admin.get(f"/v1/decisions/{decision_id}").json()["state"] == "succeeded"
+
+
+def test_instructions_and_heartbeats_reach_the_other_side(desk: Desk) -> None:
+    """S116, S118."""
+    kind = f"kind-{uuid.uuid4().hex[:8]}"
+    agent = desk.agent(agent_type=kind)
+    agent.step("works").answer(PATIENCE_S)
+    admin = desk.server.http("admin")
+    assert admin.put(f"/v1/instructions/{kind}", json={"text": "Be kind"}).status_code == 201
+    until(lambda: agent.instructions == "Be kind")
+    agent.heartbeat("busy", task="Reading", progress=40)
+
+    def known() -> Json:
+        return dict(admin.get(f"/v1/agents/{desk.name}").json())
+
+    until(lambda: known()["status"] == "busy")
+    assert known()["liveness"] == "healthy" and known()["task"]["progress_pct"] == 40
+
+
+def test_without_websockets_the_inbox_is_polled(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S114: the same orders by the other way."""
+    from websockets.exceptions import InvalidUpgrade
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise InvalidUpgrade("Upgrade", "blocked by a proxy")
+
+    monkeypatch.setattr("websockets.asyncio.client.connect", refuse)
+    assert ask_for(desk, "approve")
+    agent = desk.agents[0]
+    agent.step("works").answer(PATIENCE_S)
+    session_id = agent.step("works on").session_id
+    desk.do("pause", session_id)
+    until(lambda: agent.orders.is_held(session_id or ""))
+    desk.do("unpause", session_id)
+    assert agent.step("done").answer(PATIENCE_S).accepted
+
+
+LIVES = """
+import sys
+from observatory import Agent
+agent = Agent(sys.argv[1], heartbeat_s=None)
+agent.session(session_id=sys.argv[2]).step("works").answer(20)
+inbox = agent.incoming(20)
+print(next(inbox).text, flush=True)
+print(agent.orders.wait_for(lambda: agent.orders._prompts, 20) is not None, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_killed_agent_gets_again_what_it_had_not_dealt_with(desk: Desk) -> None:
+    """S114: kill -9 between hearing and acknowledging loses nothing."""
+    session_id = str(uuid.uuid4())
+    planner = desk.agent(f"planner-{uuid.uuid4().hex[:8]}")
+    environment = clean_environment(
+        OBSERVATORY_URL=desk.server.url,
+        OBSERVATORY_KEY=desk.server.key("agent"),
+        OBSERVATORY_DATA=str(desk.home),
+    )
+    command = [sys.executable, "-c", LIVES, desk.name, session_id]
+    with subprocess.Popen(
+        command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        until(desk.archived)
+        planner.session(session_id=session_id).step("Check this", recipient=desk.name).answer(PATIENCE_S)
+        assert process.stdout.readline() == b"Check this\n"
+        desk.do("inject", session_id, prompt="Use euros")
+        assert process.stdout.readline() == b"True\n"
+        process.send_signal(signal.SIGKILL)
+    assert {item["kind"] for item in desk.inbox()} >= {"message", "inject"}
+    heir = desk.agent()
+    assert [one.text for one in heir.messages(PATIENCE_S)] == ["Check this"]
+    until(lambda: heir.orders._prompts)
+    assert [prompt.text for prompt in heir.prompts()] == ["Use euros"]
+    until(lambda: not desk.inbox())
+
+
+@pytest.mark.req(99, 133)
+def test_async_agents_are_controlled_by_the_same_words(desk: Desk) -> None:
+    """S110-S114, S117: and their loop never stands still."""
+
+    async def live() -> None:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.01)
+                ticks += 1
+
+        async def do(command: str, **body: Any) -> None:
+            await asyncio.to_thread(desk.do, command, session.session_id, **body)
+
+        ticking = asyncio.create_task(tick())
+        async with AsyncAgent(desk.name, **desk.door()) as agent:
+            assert await agent.listen(PATIENCE_S)
+            async with agent.session() as session:
+                await (await session.step("works")).answer(PATIENCE_S)
+                await do("pause")
+                await asyncio.to_thread(until, lambda: agent.orders.is_held(session.session_id))
+                blocked = asyncio.create_task(agent.step("goes on"))
+                before = ticks
+                await asyncio.sleep(0.1)
+                assert not blocked.done() and ticks > before
+                await do("unpause")
+                await (await blocked).answer(PATIENCE_S)
+
+                asked = asyncio.create_task(agent.ask("Deploy", tool_call="deploy"))
+                held = await asyncio.to_thread(desk.held)
+                await do("approve", message_id=held["message_id"])
+                assert await asked
+                refused = asyncio.create_task(session.step("Deploy again", hitl_required=True))
+                held = await asyncio.to_thread(desk.held)
+                await do("reject", message_id=held["message_id"], note="enough")
+                with pytest.raises(Denied, match="enough"):
+                    await refused
+
+                await do("inject", prompt="Use euros")
+                await asyncio.to_thread(until, lambda: agent.orders._prompts)
+                assert [prompt.text for prompt in session.prompts()] == ["Use euros"]
+                await do("cancel", note="over")
+                await asyncio.to_thread(until, lambda: agent.orders.is_cancelled(session.session_id))
+                with pytest.raises(Cancelled, match="over"):
+                    await session.step("too late")
+        ticking.cancel()
+
+    asyncio.run(asyncio.wait_for(live(), 3 * PATIENCE_S))

@@ -1,0 +1,149 @@
+"""The circuit of a capability, moved by outcomes and by the clock."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from observatory.gateway import breaker
+from observatory.gateway.breaker import LIMITS, SECOND
+from observatory.gateway.record import Scribe, Service
+from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.rows import Breaker, Tenant
+from observatory.state import Changes, Memory, Principal, Rulebook
+
+TENANT = "tnt_default"
+START = 1_000 * SECOND
+OPERATOR = Principal(tenant_id=TENANT, role="operator", key_id="key_2", user_id="usr_op")
+
+
+class Circuit:
+    """One capability, a clock to move, and what was told."""
+
+    def __init__(self) -> None:
+        self.memory = Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook())
+        self.now_ns = START
+        self.told: list[str] = []
+
+    def _desk(self) -> Scribe:
+        return Scribe(Service("observatory", "0", "test"), self.memory, Changes(), self.now_ns)
+
+    def _read(self, desk: Scribe) -> None:
+        self.told += [msgspec.json.decode(row.record)["body"]["event_type"] for row in desk.changes.audit]
+
+    def asks(self, number: int = 1) -> bool:
+        desk = self._desk()
+        may = breaker.admits("search", desk, number)
+        self._read(desk)
+        return may
+
+    def reports(self, *statuses: str) -> None:
+        desk = self._desk()
+        for status in statuses:
+            breaker.learn(("search", "other"), status, desk)
+        self._read(desk)
+
+    def force(self, state: Any) -> None:
+        verdict = breaker.force(OPERATOR, "search", state, self.now_ns).decide(self._desk())
+        self.told += [event.event_type for event in verdict.events]
+
+    def passes(self, seconds: float) -> None:
+        self.now_ns += int(seconds * SECOND)
+
+    @property
+    def row(self) -> Breaker:
+        return self.memory.breakers["search"]
+
+    @property
+    def state(self) -> str:
+        return self.row.state
+
+
+@pytest.fixture
+def circuit() -> Circuit:
+    made = Circuit()
+    assert made.asks()
+    return made
+
+
+def test_a_capability_nobody_asked_for_has_no_circuit_and_its_outcomes_cost_nothing() -> None:
+    """S140"""
+    untouched = Circuit()
+    untouched.reports(*["failure"] * 50)
+    assert untouched.memory.breakers == {} and untouched.told == []
+
+
+def test_the_first_to_ask_makes_the_circuit_and_the_rulebook_names_it(circuit: Circuit) -> None:
+    """S140: so that another gateway, whose rulebook is older, reads it."""
+    assert circuit.state == "closed"
+    assert circuit.memory.rulebook.breakers == {"search"} and circuit.memory.tenant.rulebook_version == 1
+
+
+@pytest.mark.parametrize(
+    ("statuses", "state"),
+    [
+        (["failure"] * 9, "closed"),  # too few to tell
+        (["failure"] * 10, "open"),
+        (["success"] * 6 + ["failure"] * 5, "closed"),
+        (["success"] * 5 + ["failure"] * 5, "open"),
+        (["skipped", "pending"] * 20, "closed"),  # no outcomes
+    ],
+)
+def test_it_opens_when_enough_of_a_window_failed(circuit: Circuit, statuses: list[str], state: str) -> None:
+    """S140"""
+    circuit.reports(*statuses)
+    assert circuit.state == state
+    assert circuit.told == (["breaker_opened"] if state == "open" else [])
+
+
+def test_outcomes_of_the_window_before_are_forgotten(circuit: Circuit) -> None:
+    """S140"""
+    circuit.reports(*["failure"] * 9)
+    circuit.passes(LIMITS.window_ns / SECOND)
+    circuit.reports("failure")
+    assert (circuit.state, circuit.row.failures) == ("closed", 1)
+
+
+def test_open_lets_nothing_pass_then_one_probe_whose_outcome_decides(circuit: Circuit) -> None:
+    """S141"""
+    circuit.reports(*["failure"] * 10)
+    assert not circuit.asks()
+    circuit.passes(LIMITS.open_ns / SECOND)
+    assert circuit.asks(number=8) and circuit.row.probe_seq == 8
+    assert not circuit.asks() and circuit.state == "half_open"
+    circuit.reports("failure")
+    assert circuit.state == "open" and not circuit.asks()
+    circuit.passes(LIMITS.open_ns / SECOND)
+    assert circuit.asks()
+    circuit.reports("success")
+    assert circuit.state == "closed" and circuit.asks() and circuit.row.failures == 0
+    told = [
+        "breaker_opened",
+        "breaker_half_opened",
+        "breaker_opened",
+        "breaker_half_opened",
+        "breaker_closed",
+    ]
+    assert circuit.told == told
+
+
+def test_a_probe_nobody_answers_is_followed_by_another(circuit: Circuit) -> None:
+    """S141"""
+    circuit.reports(*["failure"] * 10)
+    circuit.passes(LIMITS.open_ns / SECOND)
+    assert circuit.asks()
+    circuit.passes(LIMITS.open_ns / SECOND)
+    assert circuit.asks(number=9) and circuit.row.probe_seq == 9
+    assert circuit.told.count("breaker_half_opened") == 1
+
+
+def test_opened_by_hand_it_stays_open_until_it_is_closed_by_hand(circuit: Circuit) -> None:
+    """S141"""
+    circuit.force("open")
+    assert circuit.row.forced_by == "usr_op"
+    circuit.passes(10 * LIMITS.open_ns / SECOND)
+    circuit.reports(*["success"] * 20)
+    assert not circuit.asks() and circuit.state == "open"
+    circuit.force("closed")
+    assert circuit.asks() and circuit.row.forced_by is None
+    assert circuit.told == ["breaker_opened", "breaker_closed"]

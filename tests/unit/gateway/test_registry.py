@@ -1,0 +1,238 @@
+"""The Capability Map as pure functions: liveness, first sight, recovery, rooms, registration and pulses."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from observatory.gateway import enrolment, reaping, registry
+from observatory.gateway.interceptor import intercept
+from observatory.gateway.passage import Passage
+from observatory.gateway.record import Scribe, Service
+from observatory.gateway.registry import SECOND, capabilities_of, liveness
+from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.ports import Silent
+from observatory.protocol.answers import Refused
+from observatory.protocol.message import Message
+from observatory.rows import Agent, AuditRow, Member, Session, Tenant
+from observatory.state import Act, Changes, Memory, Principal, Rulebook, Verdict
+from tests.samples import decision_log, envelope
+
+TENANT = "tnt_default"
+NOW = 1_000 * SECOND
+AGENT_KEY = Principal(tenant_id=TENANT, role="agent", key_id="key_1")
+OPERATOR = Principal(tenant_id=TENANT, role="operator", key_id="key_2", user_id="usr_op")
+HOUSE = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
+
+
+def memory_of(*agents: Agent) -> Memory:
+    memory = Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook())
+    for agent in agents:
+        memory.agents[agent.entity_id] = agent
+    memory.tenant.agents = len(agents)
+    return memory
+
+
+def agent(number: int = 1, **more: Any) -> Agent:
+    return Agent(agent_no=number, entity_id=f"agt_{number}", agent_id=f"a{number}", **more)
+
+
+def desk_of(memory: Memory, now_ns: int = NOW) -> Scribe:
+    return Scribe(Service("observatory", "0", "test"), memory, Changes(), now_ns)
+
+
+def passage_of(sent: dict[str, Any], who: Agent, member: Member, session: Session) -> Passage:
+    message = intercept(json.dumps(sent).encode())
+    assert isinstance(message, Message)
+    return Passage(message, AGENT_KEY, NOW, who, session, member, entity_id=who.entity_id)
+
+
+def run(act: Act, memory: Memory, now_ns: int = NOW) -> tuple[Verdict, list[str]]:
+    """The verdict, and the names of the events it wrote."""
+    desk = desk_of(memory, now_ns)
+    verdict = act.decide(desk)
+    names = [_name(row) for row in desk.changes.audit] + [event.event_type for event in verdict.events]
+    return verdict, names
+
+
+def _name(row: AuditRow) -> str:
+    return str(msgspec.json.decode(row.record)["body"]["event_type"])
+
+
+def room() -> tuple[Session, Member]:
+    session = Session(session_no=1, session_id="room", trace_id="1" * 32)
+    return session, Member(session_no=1, agent_no=1)
+
+
+@pytest.mark.parametrize(
+    ("evicted_ns", "silent_s", "expected"),
+    [
+        (None, 0, "healthy"),
+        (None, 30, "healthy"),
+        (None, 31, "zombie"),
+        (None, 1_000, "zombie"),
+        (1, 0, "evicted"),
+    ],
+)
+def test_liveness_goes_by_the_last_heartbeat(evicted_ns: int | None, silent_s: int, expected: str) -> None:
+    """S130: silent past one interval is a zombie; evicted stays evicted until it is heard."""
+    assert liveness(evicted_ns, NOW - silent_s * SECOND, NOW) == expected
+
+
+def test_an_agent_never_heard_by_heartbeat_is_unknown() -> None:
+    """S130: whatever it sent and however long ago."""
+    assert liveness(None, None, NOW) == "unknown"
+
+
+def test_a_message_of_an_evicted_agent_brings_it_back_and_starts_its_clock_anew() -> None:
+    """S133"""
+    gone = agent(evicted_ns=5)
+    memory = memory_of(gone)
+    session, member = room()
+    passage = passage_of(decision_log(), gone, member, session)
+    assert registry.enter(passage, memory, NOW) is None
+    assert [event.event_type for event in passage.events] == ["agent_recovered"]
+    assert gone.evicted_ns is None
+    assert passage.writes[0].values["heartbeat_ns"] == NOW  # else it would be evicted again at once
+
+
+@pytest.mark.parametrize(
+    ("others", "said", "arrived_ns", "joins"),
+    [(0, 0, 0, False), (1, 0, 0, True), (1, 3, 7, False), (1, 3, 0, True)],
+)
+def test_who_speaks_first_in_a_session_of_others_has_joined_the_room(
+    others: int, said: int, arrived_ns: int, joins: bool
+) -> None:
+    """S134: alone it is no room; who was there says nothing new; who left joins again by speaking."""
+    me = agent()
+    memory, (session, member) = memory_of(me), room()
+    member.messages, member.arrived_ns = said, arrived_ns
+    session.agents = others + (said > 0)
+    passage = passage_of(decision_log(), me, member, session)
+    registry.enter(passage, memory, NOW)
+    assert [event.event_type for event in passage.events] == ["agent_joined_room"] * joins
+
+
+def test_a_heartbeat_message_feeds_the_pulse_with_status_task_and_usage() -> None:
+    """S131"""
+    me = agent()
+    memory, (session, member) = memory_of(me), room()
+    desk = desk_of(memory)
+    registry.follow(passage_of(envelope("heartbeat"), me, member, session), desk, 1)
+    (write,) = desk.changes.writes
+    assert write.table == "pulses" and write.key == ("tenant_id", "agent_no")
+    assert write.values["status"] == "working" and write.values["heartbeat_ns"] == NOW
+    assert json.loads(write.values["task"])["progress_pct"] == 67
+    assert json.loads(write.values["usage"])["tokens_consumed_24h"] == 14500
+    assert memory.rows["pulses"][1]["status"] == "working"  # seen by what follows in this batch
+
+
+def test_a_plain_message_writes_no_pulse() -> None:
+    """S130: liveness is never taken from the last message."""
+    me = agent()
+    memory, (session, member) = memory_of(me), room()
+    desk = desk_of(memory)
+    registry.follow(passage_of(decision_log(), me, member, session), desk, 1)
+    assert desk.changes.writes == []
+
+
+def beats(memory: Memory, *told: tuple[int, str]) -> list[bool]:
+    """Pulses at these seconds with these statuses; whether each was chained."""
+    chained = []
+    for at_s, status in told:
+        verdict, names = run(
+            enrolment.beat(AGENT_KEY, "agt_1", 1, {"status": status}, NOW), memory, NOW + at_s * SECOND
+        )
+        assert verdict.code == 200
+        chained.append("heartbeat" in names)
+    return chained
+
+
+def test_a_pulse_by_post_is_chained_when_its_status_changes_and_else_once_a_minute() -> None:
+    """S131"""
+    told = [(0, "idle"), (1, "idle"), (2, "working"), (30, "working"), (62, "working"), (63, "working")]
+    assert beats(memory_of(agent()), *told) == [True, False, True, False, True, False]
+
+
+def test_a_pulse_of_an_unknown_agent_enrols_it_and_one_of_an_evicted_brings_it_back() -> None:
+    """S131, S133"""
+    memory = memory_of()
+    _, names = run(enrolment.beat(AGENT_KEY, "new", None, {"cluster_id": "c1"}, NOW), memory)
+    assert names == ["agent_registered", "heartbeat"]
+    (made,) = memory.agents.values()
+    assert made.cluster_id == "c1"
+    made.evicted_ns = NOW
+    _, names = run(enrolment.beat(AGENT_KEY, "new", 1, {}, NOW), memory, NOW + SECOND)
+    assert names[0] == "agent_recovered" and made.evicted_ns is None
+
+
+def test_registration_answers_201_once_and_tells_only_of_changes() -> None:
+    """S128"""
+    memory = memory_of()
+    told = {"agent_type": "writer", "capabilities": '["edit"]', "team_id": "team-1"}
+    first, names = run(enrolment.register(AGENT_KEY, "w", told, NOW), memory)
+    assert (first.code, names) == (201, ["agent_registered"])
+    again, names = run(enrolment.register(AGENT_KEY, "w", told, NOW), memory)
+    assert (again.code, names) == (200, [])
+    (made,) = memory.agents.values()
+    assert capabilities_of(made) == ("writer", "edit") and made.team_id == "team-1"
+    assert made.trust_level == "unverified"  # the server's word: the key was not bound
+
+
+def test_a_bound_key_makes_its_agent_verified_and_no_agent_takes_an_owner_over() -> None:
+    """S128, S129"""
+    memory = memory_of(agent(owner_id="usr_anna"))
+    bound = Principal(tenant_id=TENANT, role="agent", key_id="key_3", agent_id="agt_1")
+    refused, names = run(enrolment.register(bound, "agt_1", {"owner_id": "usr_eve"}, NOW), memory)
+    assert (refused.code, names) == (403, []) and isinstance(refused.answer, Refused)
+    assert memory.agents["agt_1"].owner_id == "usr_anna"
+    run(enrolment.register(bound, "agt_1", {}, NOW), memory)
+    assert memory.agents["agt_1"].trust_level == "tenant_verified"
+    run(enrolment.register(OPERATOR, "agt_1", {"owner_id": "usr_eve"}, NOW), memory)
+    assert memory.agents["agt_1"].owner_id == "usr_eve"
+
+
+def test_leaving_a_room_is_told_once_and_the_unknown_are_not_found() -> None:
+    """S134"""
+    memory, (session, member) = memory_of(agent()), room()
+    member.arrived_ns = 7
+    memory.sessions["room"], memory.members[1, 1] = session, member
+    left, names = run(enrolment.leave_room(AGENT_KEY, "room", "agt_1", NOW), memory)
+    assert (left.answer["state"], names) == ("left", ["agent_left_room"])
+    again, names = run(enrolment.leave_room(AGENT_KEY, "room", "agt_1", NOW), memory)
+    assert (again.answer["state"], names) == ("already_left", [])
+    assert run(enrolment.leave_room(AGENT_KEY, "elsewhere", "agt_1", NOW), memory)[0].code == 404
+    assert run(enrolment.leave_room(AGENT_KEY, "room", "agt_9", NOW), memory)[0].code == 404
+
+
+@pytest.mark.parametrize(("silent_s", "evicted"), [(89, False), (90, True)])
+def test_eviction_looks_at_the_pulse_again_under_the_lock(silent_s: int, evicted: bool) -> None:
+    """S132: who was heard meanwhile stays; a second gateway finds nothing to do."""
+    memory = memory_of(agent())
+    memory.rows["pulses"] = {1: {"heartbeat_ns": NOW - silent_s * SECOND}}
+    act = reaping.evict(HOUSE, Silent(1, "agt_1", 0), NOW)
+    verdict, names = run(act, memory)
+    assert (verdict.answer, names) == (int(evicted), ["agent_evicted"] * evicted)
+    assert (memory.agents["agt_1"].evicted_ns is not None) == evicted
+    assert run(act, memory)[1] == []
+
+
+def test_an_agent_without_a_pulse_is_never_evicted() -> None:
+    """S130, S132"""
+    assert run(reaping.evict(HOUSE, Silent(1, "agt_1", 0), NOW), memory_of(agent()))[1] == []
+
+
+def test_the_evicted_leave_their_rooms_and_the_recovered_stay() -> None:
+    """S134"""
+    gone = agent(evicted_ns=NOW)
+    memory, (session, member) = memory_of(gone), room()
+    member.arrived_ns = 7
+    memory.sessions["room"], memory.members[1, 1] = session, member
+    gone.evicted_ns = None
+    assert run(reaping.leave_rooms(HOUSE, "agt_1", ["room"], NOW), memory)[1] == []
+    gone.evicted_ns = NOW
+    assert run(reaping.leave_rooms(HOUSE, "agt_1", ["room", "unknown"], NOW), memory)[1] == [
+        "agent_left_room"
+    ]
+    assert member.arrived_ns == 0
