@@ -47,7 +47,7 @@ $(SYNCED): pyproject.toml uv.lock | $(UV)
 	@touch $@
 
 test: $(SYNCED)  ## run all tests
-	@$(PY) -m pytest </dev/null
+	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas
 	@.venv/bin/ruff check .

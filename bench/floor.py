@@ -70,7 +70,7 @@ def prebuild(rows: Rows, size: int) -> Iterator[Batch]:
     seen: set[int] = set()
     cells = [
         rows.place("sessions", name)
-        for name in ("last_seq", "last_ns", "messages", "tenant_id", "session_id")
+        for name in ("last_seq", "last_ns", "messages", "held", "agents", "cost", "tenant_id", "session_id")
     ]
     head = rows.by("chain_heads", "tenant_id")[rows.tenant_id]
     done = 0
@@ -91,16 +91,17 @@ def prebuild(rows: Rows, size: int) -> Iterator[Batch]:
             (_insert("messages", len(part[0])), part),
             (_insert("payloads", 4), [payloads[row[0]] for row in part]),
             (
-                _insert("agents", 15, "INSERT OR REPLACE"),
+                _insert("agents", len(rows.columns["agents"]), "INSERT OR REPLACE"),
                 [agents[number] for number in {pair[1] for pair in pairs} if number is not None],
             ),
             (
-                "UPDATE sessions SET last_seq=?, last_ns=?, messages=? WHERE tenant_id=? AND session_id=?",
+                "UPDATE sessions SET last_seq=?, last_ns=?, messages=?, held=?, agents=?, cost=? "
+                "WHERE tenant_id=? AND session_id=?",
                 [tuple(sessions[number][cell] for cell in cells) for number in touched - fresh],
             ),
-            (_insert("sessions", 9), [sessions[number] for number in fresh]),
+            (_insert("sessions", len(rows.columns["sessions"])), [sessions[number] for number in fresh]),
             (
-                _insert("members", 8, "INSERT OR REPLACE"),
+                _insert("members", len(rows.columns["members"]), "INSERT OR REPLACE"),
                 [members[pair] for pair in pairs if pair in members],
             ),
             (

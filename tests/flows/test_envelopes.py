@@ -272,7 +272,7 @@ WRONG_ENVELOPES: list[tuple[str, str, Any]] = [
     ("text", "envelope_version", "2.0.0"),
     ("text", "message_id", "7"),
     ("text", "trace_id", "xyz"),
-    ("text", "span_id", uuid.uuid4().hex),
+    ("text", "span_id", "0123456789abcdef" * 2),
     ("text", "parent_span_id", "g" * 16),
     ("text", "timestamp", "2026-02-16 14:32"),
     ("text", "sender.entity_type", "robot"),

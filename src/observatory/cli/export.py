@@ -22,6 +22,7 @@ from observatory.cli.live import Frame, feed, item_of
 from observatory.cli.terminal import CommandFailed, progress, say, show_json
 from observatory.cli.trail import open_trail
 from observatory.ledger import export as form
+from observatory.ledger.canonical import sha256_text
 from observatory.ledger.export import Archived, End, Entry, Manifest, Tally
 from observatory.ledger.verify import GENESIS
 from observatory.protocol.clock import from_ns
@@ -134,10 +135,7 @@ def _live_pages(frames: Iterator[Frame], start: int, end: int, door: Api) -> Pag
             )
         if frame.topic == "messages":
             for item in map(item_of, frame.items):
-                # Shown is what a person put there; the archive holds what the agent sent.
                 raw = bytes(item.message)
-                if item.rewritten:
-                    raw = door.bytes(f"/v1/messages/{item.message_id}", raw=True)
                 gone = raw == b"null"  # shredded; the live channel does not say by which event
                 beside[item.sequence_number] = Archived(
                     message_id=item.message_id,
@@ -171,16 +169,26 @@ class _Body(msgspec.Struct):
     held_sequence_number: int | None = None
 
 
+class _Attributes(msgspec.Struct):
+    digest: str | None = msgspec.field(default=None, name="av.message.digest")
+
+
 class _Record(msgspec.Struct):
     body: _Body
+    attributes: _Attributes
 
 
-_body = msgspec.json.Decoder(_Record).decode
+_read = msgspec.json.Decoder(_Record).decode
 
 
 def _live_entry(number: int, record: bytes, archived: Archived | None, door: Api) -> Entry:
     """The live channel shows a message's present state; its row has the one it was archived with."""
-    body = _body(record).body
+    event = _read(record)
+    body, digest = event.body, event.attributes.digest
+    if archived is not None and archived.raw is not None and digest != sha256_text(archived.raw):
+        # Shown is what a person put there, and without blanks around it; archived is what the agent sent.
+        exact = door.bytes(f"/v1/messages/{archived.message_id}", raw=True)
+        archived = msgspec.structs.replace(archived, raw=exact)
     if archived is not None and body.event_type == "message_held":
         archived = msgspec.structs.replace(archived, state="held")
     rewritten = None

@@ -29,7 +29,6 @@ class Item(msgspec.Struct):
     message: msgspec.Raw
     parents: tuple[str, ...] = ()
     parent_inferred: bool = False
-    rewritten: bool = False
 
 
 class Frame(msgspec.Struct):
