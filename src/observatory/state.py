@@ -160,6 +160,8 @@ class Wants(msgspec.Struct):
     addresses: set[str] = msgspec.field(default_factory=set)
     # Sessions whose held messages may be released: their bytes are needed too.
     releases: set[str] = msgspec.field(default_factory=set)
+    # Archived messages whose bytes are needed, by sequence number.
+    contents: set[int] = msgspec.field(default_factory=set)
     # Sessions whose members are meant: policies must know who they are.
     rooms: set[str] = msgspec.field(default_factory=set)
     # Held messages that are meant by name: theirs come first, however many wait.
@@ -186,6 +188,7 @@ class Wants(msgspec.Struct):
         self.releases |= other.releases
         self.named |= other.named
         self.rooms |= other.rooms
+        self.contents |= other.contents
         for table, keys in other.rows.items():
             self.rows.setdefault(table, set()).update(keys)
 

@@ -7,7 +7,6 @@ import random
 import uuid
 from typing import Any
 
-import msgspec
 import pytest
 
 from observatory.gateway import gates, interventions, release, reversal
@@ -15,9 +14,7 @@ from observatory.gateway.interceptor import intercept
 from observatory.gateway.rewriting import with_ids_of
 from observatory.ports import MessageFilter
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Desk, Principal, Verdict
+from observatory.state import HOME_TENANT, Act, Principal, Verdict
 from tests.contract.conftest import House
 from tests.samples import decision_log
 
@@ -395,31 +392,3 @@ def test_a_pause_is_confirmed_once_its_agent_knows_and_is_silent_s90(house: Hous
     assert len(look()) == 1, "once"
     (row,) = house.read(house.store.rows(HOME_TENANT, "interventions"))
     assert row["confirmed_ns"] is not None
-
-
-def rule(house: House, **match: Any) -> None:
-    """A deny rule, straight into the rulebook."""
-
-    def decide(desk: Desk) -> Verdict:
-        desk.memory.tenant.rulebook_version += 1
-        made = PolicyRule(rule_id="pol_1", position=1, effect="deny", match=Match(**match))
-        row = {
-            "tenant_id": HOME_TENANT, "rule_id": "pol_1", "position": 1, "effect": "deny", "quorum": 1,
-            "matches": msgspec.json.encode(made.match).decode(), "on_expiry": "deny", "note": "",
-            "created_ns": 1, "updated_ns": 1, "updated_by": "usr_ann",
-        }  # fmt: skip
-        return Verdict(200, None, [], [Write("policies", row)])
-
-    act(house, Act(house.admin(), house.now(), decide))
-
-
-def test_an_address_that_means_many_is_no_way_around_a_deny_rule(house: House) -> None:
-    house.send(said("0", agent="bob", agent_type="writer"), said("1", agent="cyd", agent_type="writer"))
-    rule(house, sender=(AGENT,), recipient=("bob",))
-    for number in range(12):
-        house.send(said(f"work-{number}", agent_type="asker", recipient="type:writer"))
-    house.send(said("all", agent_type="asker", recipient=f"session:{SESSION}"))
-    agents = {row["agent_no"]: row["agent_id"] for row in house.read(house.store.rows(HOME_TENANT, "agents"))}
-    told = house.read(house.store.rows(HOME_TENANT, "deliveries"))
-    assert {agents[row["agent_no"]] for row in told if row["kind"] == "message"} == {"cyd"}
-    assert len([row for row in told if row["kind"] == "message"]) == 13

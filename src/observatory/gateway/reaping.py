@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from observatory.gateway import breaker, registry, router
+from observatory.gateway.interceptor import intercept
 from observatory.gateway.record import notice
 from observatory.ports import Silent, Stranded
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import INFO, SEVERITY
+from observatory.protocol.message import Message
 from observatory.rows import Agent, DeliveryRow, Write
 from observatory.settings import Settings
 from observatory.state import Act, Desk, Draft, Principal, Verdict, Wants
@@ -94,6 +96,7 @@ def hand_on(who: Principal, work: Stranded, holder: str | None, target: str, now
     """
     wants = Wants(agents=set() if holder is None else {holder})
     wants.row("deliveries", work.sequence_number)
+    wants.contents.add(work.message_seq)  # a rule may deny it to who could take it
     wants.recipient(f"session:{router.session_of(target)}" if target.startswith("session:") else target)
 
     def decide(desk: Desk) -> Verdict:
@@ -134,15 +137,18 @@ def hand_on(who: Principal, work: Stranded, holder: str | None, target: str, now
 def _takers(desk: Desk, work: Stranded, target: str) -> dict[int, str]:
     """Agent numbers and names; of a room's members only the numbers are at hand."""
     memory = desk.memory
+    raw = memory.raws.get(work.message_seq)
+    message = None if raw is None else intercept(raw)
+    denied = router.barred(message, None, memory) if isinstance(message, Message) else set()
     if target.startswith("session:"):
-        numbers = {member.agent_no for member in router.room(memory, target)} - {work.sender_no}
+        numbers = {member.agent_no for member in router.room(memory, target)} - {work.sender_no} - denied
         return dict.fromkeys(sorted(numbers), "")
     if target.startswith(router.PLACES):
         digest = router.digest_of(work.message_seq)
-        agent = router.choose(memory, target, digest, work.sender_no, desk.now_ns)
+        agent = router.choose(memory, target, digest, work.sender_no, desk.now_ns, denied)
     else:
         agent = memory.agents.get(target)
-    if agent is None or agent.agent_no == work.sender_no:
+    if agent is None or agent.agent_no == work.sender_no or agent.agent_no in denied:
         return {}
     if target == work.address and target.startswith("type:"):
         capability = target.removeprefix("type:")

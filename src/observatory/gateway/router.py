@@ -66,19 +66,19 @@ def route(passage: Passage, desk: Desk, number: int) -> None:
         elif agent.agent_no != sender_no:
             _deliver(passage, desk, number, agent.agent_no, None)
         return
+    denied = barred(message, passage.agent, memory)
     if recipient.startswith("session:"):
-        barred = _barred(passage, memory)
         numbers = [
             member.agent_no
             for member in room(memory, recipient)
-            if member.agent_no not in barred and member.agent_no != sender_no
+            if member.agent_no not in denied and member.agent_no != sender_no
         ]
         for agent_no in numbers:
             _deliver(passage, desk, number, agent_no, recipient)
         if not numbers:
             park(passage, desk, number, recipient, "nobody else is in this session")
         return
-    chosen = choose(memory, recipient, message.digest, sender_no, desk.now_ns, _barred(passage, memory))
+    chosen = choose(memory, recipient, message.digest, sender_no, desk.now_ns, denied)
     if chosen is None:
         park(passage, desk, number, recipient, "no instance can take it now")
     elif recipient.startswith("type:") and not breaker.admits(recipient.removeprefix("type:"), desk, number):
@@ -87,14 +87,14 @@ def route(passage: Passage, desk: Desk, number: int) -> None:
         _deliver(passage, desk, number, chosen.agent_no, recipient)
 
 
-def _barred(passage: Passage, memory: Memory) -> set[int]:
+def barred(message: Message, sender: Agent | None, memory: Memory) -> set[int]:
     """Agents a rule denies this message to by name: an address that means many is no way around it."""
     if not memory.rulebook.policies:
         return set()
     return {
         agent.agent_no
         for agent in memory.agents.values()
-        if policy.denies(passage.message, passage.agent, memory, recipient=agent) is not None
+        if policy.denies(message, sender, memory, recipient=agent) is not None
     }
 
 
@@ -121,7 +121,7 @@ def choose(
     digest: bytes,
     sender_no: int,
     now_ns: int,
-    barred: Collection[int] = (),
+    denied: Collection[int] = (),
 ) -> Agent | None:
     """One instance of a type, capability or cluster: the liveliest there are, then by weight, then evenly."""
     able = [
@@ -130,7 +130,7 @@ def choose(
         if agent is not None
         and agent.evicted_ns is None
         and agent.agent_no != sender_no
-        and agent.agent_no not in barred
+        and agent.agent_no not in denied
     ]
     if address.startswith("type:"):
         given = memory.rulebook.routes.get(address.removeprefix("type:"))

@@ -84,6 +84,9 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
         session = memory.sessions.get(session_id)
         if session is not None and session.held:
             _releases(finder, memory, session, wants)
+    if wants.contents and memory.rulebook.policies:
+        rows = finder.payloads(memory, wants.contents)
+        memory.raws |= {row[0]: bytes(row[1]) for row in rows if row[1] is not None}
     if wants.rooms and memory.rulebook.policies:
         rooms = {memory.sessions[name].session_no for name in wants.rooms if name in memory.sessions}
         known = {agent.agent_no for agent in memory.agents.values()}
