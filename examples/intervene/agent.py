@@ -4,7 +4,6 @@ Nothing here is about control but three things: it asks before it pays, it reads
 context, and it knows that its work may be ended. All waiting is done by the SDK.
 """
 
-import json
 import time
 
 from observatory.sdk import Agent, Cancelled, Delivery, Denied
@@ -42,18 +41,24 @@ def pay(agent: Agent, number: int, amount: int) -> None:
     if not approval:
         say(f"invoice {number} is not paid: {approval.verdict} ({approval.note})")
         return
-    if approval.content is not None:  # edited: what counts is what the person made of it
-        amount = json.loads(approval.content["action"]["tool_input"])["amount"]
-    say(f"{approval.verdict}: pays {amount:,} for invoice {number}")
-    agent.step(f"Paid invoice {number}", tool_call="pay", status="success", cost=0.01)
+    order = approval.tool_input  # what counts is what was approved: a person may have edited it
+    say(f"{approval.verdict}: pays {order['amount']:,} for invoice {order['invoice']}")
+    agent.step(f"Paid invoice {order['invoice']}", tool_call="pay", tool_input=order, cost=0.01)
 
 
 def close_the_books(agent: Agent) -> None:
     """The same question as a step: a no is an exception, and nothing below it happens."""
     try:
-        say("asks: may I close the books?")
-        agent.step("Close the books", tool_call="close_books", hitl_required=True, timeout=LONGEST_S)
-        say("closes the books")
+        say("asks: may I close the books of October?")
+        step = agent.step(
+            "Close the books",
+            tool_call="close_books",
+            tool_input={"month": "October"},
+            status="pending",
+            hitl_required=True,
+            timeout=LONGEST_S,
+        )
+        say(f"closes the books of {step.verdict.tool_input['month']}")
     except Denied as no:
         say(f"does not close the books: {no.reason} ({no.note})")
 

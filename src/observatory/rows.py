@@ -65,6 +65,8 @@ class Session(msgspec.Struct, kw_only=True):
     held: int = 0  # open holds; 0 means there is nothing to load
     agents: int = 0
     cost: float = 0.0
+    spent: float = 0.0  # what caps go by: it never falls
+    rejected: int = 0  # held messages that were refused for good; 0 means there is nothing to load
     dirty: bool = False
 
 
@@ -100,6 +102,9 @@ class Hold(msgspec.Struct, kw_only=True):
     name: str
     span_id: str
     message_type: str
+    # As the message said it: what its agent is called later does not lead out of a kill-switch.
+    agent_type: str | None = None
+    cluster_id: str | None = None
     cause: Cause
     reason: str
     recipient: str | None = None  # entity id or address, so that a release can load who it is for

@@ -92,6 +92,8 @@ class Memory(msgspec.Struct):
     steps: dict[str, Step] = {}
     # session_no -> sequence number -> open hold; whole for every session in `sessions`
     holds: dict[int, dict[int, Hold]] = {}
+    # session_no -> names and step ids of what was refused for good at a gate
+    rejected: dict[int, set[str]] = {}
     breakers: dict[str, Breaker] = {}
     # Rare rows a batch named: table -> key -> row. Read anew each time, changed in place by who writes them.
     rows: dict[str, dict[Any, dict[str, Any]]] = {}
@@ -119,7 +121,7 @@ class Memory(msgspec.Struct):
             self.tenant, self.head, self.steps = known.tenant, known.head, dict(known.steps)
         if known.head == self.head:
             self.sessions, self.agents, self.members = known.sessions, known.agents, known.members
-            self.holds, self.breakers = known.holds, known.breakers
+            self.holds, self.rejected, self.breakers = known.holds, known.rejected, known.breakers
 
     def touch(self, row: Kept) -> None:
         """This row was made or changed and must be saved."""
@@ -165,7 +167,7 @@ class Wants(msgspec.Struct):
     # Sessions whose members are meant: policies must know who they are.
     rooms: set[str] = msgspec.field(default_factory=set)
     # Held messages that are meant by name: theirs come first, however many wait.
-    named: set[str] = msgspec.field(default_factory=set)
+    named: set[str | int] = msgspec.field(default_factory=set)
 
     def row(self, table: str, key: Any) -> None:
         self.rows.setdefault(table, set()).add(key)

@@ -79,6 +79,8 @@ def registered_and_routed(http: Any, name: str, session_id: str) -> Answers:
     yield "list_edges", http.get("/v1/edges")
     yield "leave_session", http.post(f"/v1/sessions/{session_id}/leave", json={"agent_id": name})
     yield "leave_session", http.post("/v1/sessions/none/leave", json={"agent_id": name})
+    yield "evict_agent", http.post(f"/v1/agents/{name}-2/evict", json={"note": "gone mad"})
+    yield "evict_agent", http.post(f"/v1/agents/{name}-2/evict", json={})
 
 
 def listened(http: Any, name: str) -> Answers:

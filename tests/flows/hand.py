@@ -36,7 +36,9 @@ def refused(server: Server, *words: str, code: int = 1) -> str:
     return sentence
 
 
-def held(server: Server, agent: str, *, session: str | None = None, tool: str = "pay") -> dict[str, Any]:
+def held(
+    server: Server, agent: str, *, session: str | None = None, tool: str = "pay", tool_input: str = "{}"
+) -> dict[str, Any]:
     """A message of this agent that waits at a gate; the row of `observatory holds`."""
     session = session or str(uuid.uuid4())
     log = decision_log(
@@ -47,7 +49,7 @@ def held(server: Server, agent: str, *, session: str | None = None, tool: str = 
             "parent_step_id": None,
         },
         identity={"agent_id": agent, "agent_type": f"type-of-{agent}"},
-        action={"tool_call": tool},
+        action={"tool_call": tool, "tool_input": tool_input},
         control={"hitl_required": True},
     )
     sent = server.send(log)
@@ -62,7 +64,7 @@ def state_of(server: Server, row: dict[str, Any]) -> str:
     return found
 
 
-def typing(server: Server, words: list[str], *answers: str) -> tuple[int, str]:
+def typing(server: Server, words: list[str], *answers: str, columns: int = 200) -> tuple[int, str]:
     """A person at a terminal, who answers each question; the exit code and all that was shown."""
     mine, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -70,7 +72,7 @@ def typing(server: Server, words: list[str], *answers: str) -> tuple[int, str]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env=clean_environment(COLUMNS="200"),
+        env=clean_environment(COLUMNS=str(columns)),
     )
     os.close(theirs)
     shown, left = "", list(answers)

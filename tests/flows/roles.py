@@ -47,6 +47,7 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "register_agent": ({*OPERATORS, "agent"}, ON_AGENT),
     "heartbeat": ({*OPERATORS, "agent"}, ON_AGENT),
     "leave_session": ({*OPERATORS, "agent"}, ON_AGENT),
+    "evict_agent": (set(OPERATORS), {}),
     "read_inbox": ({"admin", "agent"}, None),
     "ack_inbox": ({"admin", "agent"}, {"ids": ["dlv_1-1"]}),
     "list_capabilities": (READERS, None),

@@ -150,6 +150,9 @@ def test_sessions_agents_clusters_and_the_tenant_have_caps_s157(server: Server) 
     assert answer["cap"] == "cluster:aws-eu-central-1-mesh-04 hard 0.05"
     elsewhere = log(bob, named("ses"), cost=0.1)
     elsewhere["meta"]["cluster_id"] = "elsewhere"
+    assert server.send(elsewhere).status_code == 402, "another name for where it runs evades no cap"
+    elsewhere = log(named("cyd"), named("ses"), cost=0.1)
+    elsewhere["meta"]["cluster_id"] = "elsewhere"
     assert server.send(elsewhere).status_code == 202
     put(server, "tenant", hard=0.0)
     assert server.send(log(named(), cost=0.01)).json()["cap"].startswith("tenant:tnt_default hard 0")

@@ -166,6 +166,20 @@ def test_tail_prints_the_past_and_ends_after_its_count(server: Server) -> None:
     after = str(sent["sequence_number"] - 1)
     (line,) = of(server, "tail", "--after", after, "--count", "1", "--json").stdout.splitlines()
     assert json.loads(line)["message"]["identity"]["agent_id"] == "tailed-1"
+    (line,) = of(server, "tail", "--after", after, "--count", "1").stdout.splitlines()
+    assert line.split()[2:5] == ["forwarded", sent["session_id"][:8], "tailed-1"]
+
+
+def test_tail_says_that_it_waits_and_takes_options_only(fresh_server: Server) -> None:
+    assert "'elsewhere'" in told("tail", "elsewhere")
+    command = [*COMMAND, "tail", "--data", str(fresh_server.folder), "--count", "1"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment()
+    ) as reader:
+        assert reader.stdout is not None and reader.stderr is not None
+        assert reader.stderr.readline() == "waiting for messages…\n"
+        fresh_server.send(decision_log(control={"hitl_required": True}))
+        assert "  held       " in reader.stdout.readline()
 
 
 def test_tail_resumes_from_its_cursor_when_the_gateway_comes_back(fresh_server: Server) -> None:

@@ -172,7 +172,9 @@ def test_a_prompt_can_be_withdrawn_until_it_is_delivered_and_work_can_be_ended(
     file.write_text("Read the second page")
     made = answer(server, "inject", row["session_id"], "patient-1", "--file", str(file))
     assert answer(server, "undo", made["intervention_id"])["status"]
-    cancelled = done(server, "cancel", row["session_id"], "patient-1", "--note", "enough")
+    words = ("cancel", row["session_id"], "patient-1", "--note", "enough")
+    assert "cannot be taken back" in refused(server, *words, code=2)
+    cancelled = done(server, *words, "--yes")
     assert "patient-1 is told to end its work" in cancelled
     items = server.http("admin").get("/v1/agents/patient-1/inbox").json()["items"]
     assert [item["kind"] for item in items] == ["cancel"]
@@ -201,7 +203,7 @@ def test_a_decision_is_listed_with_its_options_and_answered(server: Server) -> N
         assert "is answered: wait" in told
         worker.join(30)
     assert chosen == ["wait"] and chosen[0].note == "Friday"
-    assert "refused" in refused(server, "decisions", "respond", found, "deploy")
+    assert "this decision is" in refused(server, "decisions", "respond", found, "deploy")
     assert found in done(server, "decisions", "list", "--state", "all")
 
 
@@ -245,7 +247,10 @@ def test_s177_json_is_the_gateways_answer_and_refusals_are_sentences(server: Ser
     assert run.returncode == 1
     assert json.loads(run.stdout)["reason"] == "not_found"
     (sentence,) = run.stderr.splitlines()
-    assert sentence.endswith("refused: no session of this tenant has that id")
+    assert sentence == "observatory: no session of this tenant has that id"
+    elsewhere = ["--url", server.url, "--key", server.key("operator")]
+    named = observatory("pause", "no-such-session", "jsoned-1", *elsewhere).stderr
+    assert named.startswith(f"observatory: the Observatory at {server.url} refused: no session")
     assert "no agent of this tenant" in refused(server, "inject", session, "nobody", "Hello")
     assert "either in quotes or with --file" in refused(server, "inject", session, "jsoned-1", code=2)
     for words in (["pause", session], ["approve"], ["kill", "moon", "--reason", "x"], ["holds", "--odd"]):
@@ -259,10 +264,13 @@ def test_a_key_that_may_not_command_is_told_so(server: Server) -> None:
     viewer = ["--url", server.url, "--key", server.key("viewer")]
     run = observatory("pause", row["session_id"], "guarded-1", *viewer)
     assert run.returncode == 1 and "may not do that" in run.stderr
+    assert "use an operator's key" in run.stderr
+    run = observatory("approve", row["message_id"], *viewer)
+    assert run.returncode == 1 and "use an approver's or an operator's key" in run.stderr
     assert observatory("holds", *viewer).returncode == 0
     operator = ["--url", server.url, "--key", server.key("operator")]
     run = observatory("kill", "global", "--reason", "x", "--yes", *operator)
-    assert run.returncode == 1 and "may not do that" in run.stderr
+    assert run.returncode == 1 and "use an admin's key" in run.stderr
 
 
 @pytest.mark.req(103)
@@ -274,4 +282,82 @@ def test_s175_on_a_terminal_a_question_is_asked_and_a_no_changes_nothing(server:
     code, shown = typing(server, ["reject", row["message_id"]], "yes")
     assert code == 0 and "never forwarded" in shown
     code, shown = typing(server, ["holds", "--session", row["session_id"]])
+    assert code == 0 and shown == "nothing is held\n"
+    row = held(server, "questioned-1")
+    code, shown = typing(server, ["holds", "--session", row["session_id"]], columns=60)
     assert code == 0 and "WAITS FOR" in shown and "MESSAGE" not in shown
+    assert row["session_id"] in shown
+
+
+@pytest.mark.req(103)
+def test_a_person_is_shown_what_is_rejected_and_how_much_follows_from_it(server: Server) -> None:
+    row = held(server, "rooted-1", tool_input='{"amount": 98000}')
+    follower = decision_log(
+        meta={
+            "trace_id": row["session_id"],
+            "session_id": row["session_id"],
+            "step_id": "follower",
+            "parent_step_id": row["step_id"],
+        }
+    )
+    follower["identity"]["agent_id"] = "rooted-1"
+    assert server.send(follower).json()["state"] == "held"
+    listed = done(server, "holds", "--session", row["session_id"]).splitlines()
+    assert f"after {row['sequence_number']}" in listed[2] and 'pay {"amount": 98000}' in listed[1]
+    code, shown = typing(server, ["reject", row["message_id"]], "y")
+    assert code == 0, shown
+    assert 'pay {"amount": 98000}' in shown
+    assert f"{row['message_id']} of rooted-1 and 1 that follow from it for good? [y/N]" in shown
+    assert "is rejected, and 1 that followed from it; never forwarded" in shown
+
+
+@pytest.mark.req(103)
+def test_what_passed_is_told_and_a_rewritten_message_is_marked(server: Server, tmp_path: Path) -> None:
+    row = held(server, "echoed-1", tool_input='{"amount": 98000}')
+    file = tmp_path / "new.json"
+    file.write_text(done(server, "holds", row["message_id"], "--content").replace("98000", "9800"))
+    done(server, "rewrite", row["message_id"], "--file", str(file))
+    assert "(rewritten) " in done(server, "holds", "--session", row["session_id"])
+    passed = done(server, "approve", row["message_id"]).splitlines()
+    assert passed[1].startswith("  ") and passed[1].endswith('pay {"amount": 9800}')
+
+
+# --- what there is ---
+
+
+def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_session(server: Server) -> None:
+    row = held(server, "seen-1")
+    session = row["session_id"]
+    (newest,) = answer(server, "sessions", "--limit", "1")
+    assert (newest["session_id"], newest["held"], newest["agents_count"]) == (session, 1, 1)
+    lines = done(server, "sessions").splitlines()
+    assert lines[0].split("\t") == ["SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "LAST SEEN"]
+    assert lines[1].split("\t")[:4] == [session, "1", "1", "1"]
+    lines = done(server, "agents").splitlines()
+    assert lines[0].split("\t")[:4] == ["AGENT", "TYPE", "CLUSTER", "LIVENESS"]
+    assert lines[1].split("\t")[:2] == ["seen-1", "type-of-seen-1"]
+    assert answer(server, "agents", "--limit", "1")[0]["agent_id"] == "seen-1"
+    assert answer(server, "pause", session[:18], "seen-1")["status"] == "accepted"
+    assert [one["command"] for one in answer(server, "interventions", session[:18])] == ["pause"]
+    code, shown = typing(server, ["sessions", "--limit", "1"], columns=40)
+    assert code == 0 and session in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("pause", "SESSION is missing: observatory pause SESSION AGENT"),
+        ("unpause x", "AGENT is missing: observatory unpause SESSION AGENT"),
+        ("inject", "SESSION is missing: observatory inject SESSION AGENT [PROMPT]"),
+        ("cancel", "SESSION is missing: observatory cancel SESSION AGENT"),
+        ("approve", "MESSAGE is missing: observatory approve MESSAGE"),
+        ("rewrite", "MESSAGE is missing: observatory rewrite MESSAGE"),
+        (
+            "kill class x",
+            "--reason is missing: observatory kill global|cluster|class [TARGET] --reason REASON",
+        ),
+    ],
+)
+def test_a_missing_argument_is_named_with_the_whole_command(words: str, told: str) -> None:
+    run = observatory(*words.split())
+    assert (run.returncode, run.stderr) == (2, f"observatory: {told}\n")

@@ -126,7 +126,14 @@ def test_s176_a_kill_switch_takes_a_yes_and_the_name_of_what_is_stopped(fresh_se
     assert "0 kill-switches are engaged" in refused(server, "kill", "release", "--reason", "x", code=2)
     assert "name the cluster" in refused(server, "kill", "class", "--reason", "x", code=2)
 
+    gated = held(server, "doomed-1")
     engaged = answer(server, "kill", "global", "--reason", "all of it", "--yes")
+    kept = done(server, "approve", gated["message_id"])
+    assert f"is approved, but still held: {engaged['kill_id']} stops everything" in kept
+    assert f"{engaged['kill_id']} stops everything: all of it" in of(server, "holds").stderr
+    other = answer(server, "kill", "class", "doomed", "--reason", "again", "--yes")
+    release = ("kill", "release", other["kill_id"][:-1], "--reason", "over", "--yes")
+    assert f"class doomed is still stopped by {engaged['kill_id']}" in done(server, *release)
     assert (engaged["state"], engaged["scope"]) == ("engaged", "global")
     assert "everything goes on" in done(
         server, "kill", "release", engaged["kill_id"], "--reason", "over", "--yes"

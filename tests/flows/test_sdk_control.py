@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from observatory import AsyncAgent
-from observatory.sdk import Approval, Cancelled, Denied, Step
+from observatory.sdk import Approval, Cancelled, Denied, Rejected, Step
 from tests.flows.sdk_desk import PATIENCE_S, Desk, Json, aside, until
 from tests.flows.server import Server, clean_environment
 
@@ -88,6 +88,8 @@ def ask_for(desk: Desk, command: str, **body: Any) -> Approval:
 def test_an_approved_request_goes_on(desk: Desk) -> None:
     """S112."""
     approval = ask_for(desk, "approve", note="go ahead")
+    assert (approval.tool_call, approval.tool_input) == ("deploy", {"to": "production"})
+    assert not approval.edited
     assert approval and approval.verdict == "approved" and approval.note == "go ahead" and approval.by
     assert [item["state"] for item in desk.archived()] == ["forwarded"]
 
@@ -104,6 +106,8 @@ def test_an_edited_request_goes_on_with_the_new_content(desk: Desk) -> None:
     step = asked.result(PATIENCE_S)
     assert step.verdict.verdict == "edited"
     assert step.verdict.content["action"]["tool_input"] == '"only me"'
+    assert step.verdict.edited
+    assert (step.verdict.tool_call, step.verdict.tool_input) == ("mail", "only me")
 
 
 @pytest.mark.req(99, 183)
@@ -117,6 +121,24 @@ def test_a_rejected_request_is_denied_and_a_step_raises(desk: Desk) -> None:
     desk.do("reject", held["session_id"], message_id=held["message_id"])
     with pytest.raises(Denied, match="rejected"):
         asked.result(PATIENCE_S)
+
+
+def test_a_refusal_carries_the_gateways_explanation(fresh_desk: Desk) -> None:
+    """S113: by a cap and by a rule, at a gate and after the fact."""
+    desk = fresh_desk
+    admin = desk.server.http("admin")
+    cap = {"scope": "session", "target": "*", "hard": 5}
+    assert admin.put("/v1/budgets", json=cap).status_code < 300
+    agent = desk.agent()
+    with pytest.raises(Rejected) as caught:
+        agent.step("Spend", cost=6).answer(PATIENCE_S)
+    assert "was refused with 402: budget_exceeded: session:* hard 5" in str(caught.value)
+    assert "may spend 5" in (caught.value.detail or "")
+    rule = {"effect": "deny", "match": {"sender": {"agent_id": desk.name}}}
+    assert (made := admin.post("/v1/policies", json=rule)).status_code < 300, made.text
+    with pytest.raises(Denied, match="a rule of this tenant denies this message") as denied:
+        agent.session().step("Deploy", hitl_required=True, timeout=PATIENCE_S)
+    assert denied.value.reason == "policy_denied" and "rule pol_" in (denied.value.note or "")
 
 
 @pytest.mark.req(99)

@@ -21,6 +21,7 @@ RULE: Json = {"effect": "deny", "match": {"sender": ["nobody"]}}
 BODIES: dict[str, Json] = {
     "ack_inbox": {"ids": ["dlv_1-1"]},
     "leave_session": ON_AGENT,
+    "evict_agent": {},
     "pause": ON_AGENT,
     "unpause": ON_AGENT,
     "cancel": ON_AGENT,

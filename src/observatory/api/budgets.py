@@ -183,13 +183,14 @@ def _share(known: Budget, spent: float) -> float:
 async def _highest(house: House, tenant_id: str, scope: str) -> tuple[float, str | None]:
     """Where each has its own cap: the one nearest to it, of sessions among the recent ones."""
     if scope == "agent":
-        rows, name = await house.store.rows(tenant_id, "agents"), "agent_id"
+        rows, name, spent = await house.store.rows(tenant_id, "agents"), "agent_id", "cost"
     else:
-        rows, name = await house.store.sessions_page(tenant_id, None, RECENT), "session_id"
+        rows = await house.store.sessions_page(tenant_id, None, RECENT)
+        name, spent = "session_id", "spent"
     if not rows:
         return 0.0, None
-    first = max(rows, key=lambda row: row["cost"])
-    return max(0.0, first["cost"]), first[name]
+    first = max(rows, key=lambda row: row[spent])
+    return max(0.0, first[spent]), first[name]
 
 
 budgets = Router(path="/v1", route_handlers=[list_budgets, put_budget, remove_budget], tags=["Budgets"])

@@ -12,7 +12,7 @@ from observatory.api.answers import Refusal, json
 from observatory.api.auth import allows
 from observatory.api.gate import need, principal_of
 from observatory.api.house import Call, Here, House
-from observatory.gateway import access, enrolment
+from observatory.gateway import access, enrolment, reaping
 from observatory.gateway.registry import Liveness, liveness
 from observatory.projections.capabilities import yellow_pages
 from observatory.projections.topology import COLOURS, node_state
@@ -277,9 +277,29 @@ def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House) -> d
     }
 
 
+class Dismissal(msgspec.Struct, kw_only=True):
+    note: Annotated[str, msgspec.Meta(max_length=4_000)] | None = None
+
+
+@post(
+    "/agents/{agent_id:str}/evict",
+    status_code=200,
+    summary="Take an agent out of the map; its undelivered work goes to another of its kind",
+    operation_id="evict_agent",
+)
+async def evict_agent(
+    request: Call, house: Here, agent_id: FromPath[str], data: JSONBody[Dismissal]
+) -> Response[bytes]:
+    who = await need(request, house, "operate")
+    entity_id = agent_entity_id(who.tenant_id, agent_id)
+    verdict = await house.command(reaping.dismiss(who, entity_id, data.note, house.clock()))
+    return json(verdict.answer, verdict.code)
+
+
 registry = Router(
     path="/v1",
     route_handlers=[
+        evict_agent,
         list_versions,
         put_versions,
         register_agent,

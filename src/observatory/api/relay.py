@@ -37,11 +37,14 @@ class OnAgent(msgspec.Struct, kw_only=True):
 
     agent_id: Name
     note: Note | None = None
+    # Also when the agent has said nothing in the session yet.
+    force: bool = False
 
 
 class Injection(msgspec.Struct, kw_only=True):
     agent_id: Name
     prompt: Prompt
+    force: bool = False
 
 
 class Rewriting(msgspec.Struct, kw_only=True):
@@ -70,7 +73,8 @@ async def pause(
 ) -> Response[bytes]:
     who = await need(request, house, "operate")
     return await _do(
-        house, interventions.pause(who, canonical(session_id), data.agent_id, data.note, house.clock())
+        house,
+        interventions.pause(who, canonical(session_id), data.agent_id, data.note, house.clock(), data.force),
     )
 
 
@@ -89,7 +93,10 @@ async def inject(
 ) -> Response[bytes]:
     who = await need(request, house, "operate")
     return await _do(
-        house, interventions.inject(who, canonical(session_id), data.agent_id, data.prompt, house.clock())
+        house,
+        interventions.inject(
+            who, canonical(session_id), data.agent_id, data.prompt, house.clock(), data.force
+        ),
     )
 
 
@@ -99,7 +106,8 @@ async def cancel(
 ) -> Response[bytes]:
     who = await need(request, house, "operate")
     return await _do(
-        house, interventions.cancel(who, canonical(session_id), data.agent_id, data.note, house.clock())
+        house,
+        interventions.cancel(who, canonical(session_id), data.agent_id, data.note, house.clock(), data.force),
     )
 
 
@@ -116,7 +124,7 @@ async def rewrite(
     session = canonical(session_id)
     original = await _archived(house, who, session, data.original_message_id)
     message = _new_content(house, original, data.new_content)
-    act = interventions.rewrite(who, session, data.agent_id, original.message_id, message, house.clock())
+    act = interventions.rewrite(who, session, data.agent_id, original.sequence_number, message, house.clock())
     return await _do(house, act, message_id=original.message_id)
 
 
@@ -127,7 +135,9 @@ async def approve(
     who = await _approver(request, house)
     session = canonical(session_id)
     held = await _at_gate(house, who, session, data)
-    act = gates.approve(who, session, data.agent_id, held.message_id, data.digest, data.note, house.clock())
+    act = gates.approve(
+        who, session, data.agent_id, held.sequence_number, data.digest, data.note, house.clock()
+    )
     return await _do(house, act, who, session, held.message_id)
 
 
@@ -140,7 +150,7 @@ async def edit(
     held = await _at_gate(house, who, session, data)
     message = _new_content(house, held, data.new_content)
     act = gates.edit(
-        who, session, data.agent_id, held.message_id, data.digest, message, data.note, house.clock()
+        who, session, data.agent_id, held.sequence_number, data.digest, message, data.note, house.clock()
     )
     return await _do(house, act, who, session, held.message_id)
 
@@ -152,7 +162,9 @@ async def reject(
     who = await _approver(request, house)
     session = canonical(session_id)
     held = await _at_gate(house, who, session, data)
-    act = gates.refuse(who, session, data.agent_id, held.message_id, data.digest, data.note, house.clock())
+    act = gates.refuse(
+        who, session, data.agent_id, held.sequence_number, data.digest, data.note, house.clock()
+    )
     return await _do(house, act, who, session, held.message_id)
 
 

@@ -145,6 +145,12 @@ class LeaveAnswer(msgspec.Struct, kw_only=True):
     state: Literal["left", "already_left"]
 
 
+class Evicted(msgspec.Struct, kw_only=True):
+    agent_id: str
+    entity_id: str
+    evicted: bool
+
+
 class SessionItem(msgspec.Struct, kw_only=True):
     session_id: str
     trace_id: str
@@ -323,6 +329,7 @@ ANSWERS: dict[str, Any] = {
     "list_agents": Page[AgentItem],
     "get_agent": AgentItem,
     "register_agent": AgentItem,
+    "evict_agent": Evicted,
     "heartbeat": HeartbeatAnswer,
     "list_capabilities": Page[CapabilityItem],
     "list_routes": Page[RouteItem],

@@ -35,8 +35,9 @@ def main() -> None:
     try:
         app(exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        told = " ".join(str(error).split())
-        print(f"observatory: {told} See `observatory --help`.", file=sys.stderr)
+        from observatory.cli.missing import told_of
+
+        print(f"observatory: {told_of(error)}", file=sys.stderr)
         # Elsewhere 2 is taken: of `verify` it says that the trail is broken.
         sys.exit(2 if CONTROL.keys() & sys.argv[1:2] else 1)
     except ObservatoryError as error:

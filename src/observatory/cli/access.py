@@ -23,7 +23,7 @@ versions = App(name="versions", help="Which capability versions are accepted: li
 
 
 @keys.command(name="list")
-def list_keys(gateway: Gateway = ANY, *, json: Json = False) -> None:
+def list_keys(*, gateway: Gateway = ANY, json: Json = False) -> None:
     """The tenant's keys, without their secrets."""
     with api(gateway) as door:
         rows = list(door.items("/v1/keys"))
@@ -43,13 +43,13 @@ def list_keys(gateway: Gateway = ANY, *, json: Json = False) -> None:
         )
         for row in rows
     ]
-    show_table(columns, shown)
+    show_table(columns, shown, "no key was made")
 
 
 @keys.command(name="create")
 def create_key(
-    gateway: Gateway = ANY,
     *,
+    gateway: Gateway = ANY,
     role: Role = "agent",
     agent: Annotated[str | None, Parameter(help="Bind an agent's key to this agent.")] = None,
     user: Annotated[str | None, Parameter(help="The person it belongs to, by name or id.")] = None,
@@ -75,7 +75,7 @@ def create_key(
 
 
 @keys.command(name="revoke")
-def revoke_key(key_id: str, gateway: Gateway = ANY) -> None:
+def revoke_key(key_id: str, *, gateway: Gateway = ANY) -> None:
     """Revoke a key: it is refused from the next message on."""
     with api(gateway) as door:
         door.ask("DELETE", f"/v1/keys/{_part(key_id)}")
@@ -83,7 +83,7 @@ def revoke_key(key_id: str, gateway: Gateway = ANY) -> None:
 
 
 @users.command(name="list")
-def list_users(gateway: Gateway = ANY, *, json: Json = False) -> None:
+def list_users(*, gateway: Gateway = ANY, json: Json = False) -> None:
     """People of the tenant and their roles."""
     with api(gateway) as door:
         rows = list(door.items("/v1/users"))
@@ -100,14 +100,14 @@ def list_users(gateway: Gateway = ANY, *, json: Json = False) -> None:
         )
         for row in rows
     ]
-    show_table(("USER", "NAME", "ROLE", "SHOWN AS", "STATE"), shown)
+    show_table(("USER", "NAME", "ROLE", "SHOWN AS", "STATE"), shown, "nobody is known")
 
 
 @users.command(name="create")
 def create_user(
     name: str,
-    gateway: Gateway = ANY,
     *,
+    gateway: Gateway = ANY,
     role: Role = "viewer",
     display_name: str | None = None,
     json: Json = False,
@@ -125,7 +125,7 @@ def create_user(
 
 
 @users.command(name="disable")
-def disable_user(user: str, gateway: Gateway = ANY) -> None:
+def disable_user(user: str, *, gateway: Gateway = ANY) -> None:
     """Disable a person (by name or id) and all their keys."""
     with api(gateway) as door:
         door.ask("POST", f"/v1/users/{_part(_user_id(door, user))}/disable")
@@ -133,7 +133,7 @@ def disable_user(user: str, gateway: Gateway = ANY) -> None:
 
 
 @tenants.command(name="list")
-def list_tenants(gateway: Gateway = ANY, *, json: Json = False) -> None:
+def list_tenants(*, gateway: Gateway = ANY, json: Json = False) -> None:
     """The tenants you may see."""
     with api(gateway) as door:
         rows = list(door.items("/v1/tenants"))
@@ -141,14 +141,14 @@ def list_tenants(gateway: Gateway = ANY, *, json: Json = False) -> None:
         show_json(rows)
         return
     shown = [(row["tenant_id"], row["display_name"], _when(row["created_at"])) for row in rows]
-    show_table(("TENANT", "SHOWN AS", "CREATED"), shown)
+    show_table(("TENANT", "SHOWN AS", "CREATED"), shown, "there is no tenant")
 
 
 @tenants.command(name="create")
 def create_tenant(
     display_name: str,
-    gateway: Gateway = ANY,
     *,
+    gateway: Gateway = ANY,
     tenant: Annotated[str | None, Parameter(help="Its id, tnt_…; made up if not given.")] = None,
     json: Json = False,
 ) -> None:
@@ -163,7 +163,7 @@ def create_tenant(
 
 
 @versions.command(name="list")
-def list_versions(gateway: Gateway = ANY, *, agent_type: str | None = None, json: Json = False) -> None:
+def list_versions(*, gateway: Gateway = ANY, agent_type: str | None = None, json: Json = False) -> None:
     """The version registry."""
     with api(gateway) as door:
         rows = list(door.items("/v1/versions", agent_type=agent_type))
@@ -180,12 +180,12 @@ def list_versions(gateway: Gateway = ANY, *, agent_type: str | None = None, json
         )
         for row in rows
     ]
-    show_table(("AGENT TYPE", "VERSION", "STATUS", "FIELDS", "CHANGED"), shown)
+    show_table(("AGENT TYPE", "VERSION", "STATUS", "FIELDS", "CHANGED"), shown, "no version is registered")
 
 
 @versions.command(name="set")
 def set_version(
-    agent_type: str, version: str, status: Status, gateway: Gateway = ANY, *, json: Json = False
+    agent_type: str, version: str, status: Status, *, gateway: Gateway = ANY, json: Json = False
 ) -> None:
     """Set one version of an agent type; a new current one makes the old one previous, that one retired."""
     with api(gateway) as door:
@@ -206,7 +206,7 @@ def set_version(
 
 
 def login(
-    gateway: Gateway = ANY, *, user: Annotated[str | None, Parameter(help="A person, by name or id.")] = None
+    *, gateway: Gateway = ANY, user: Annotated[str | None, Parameter(help="A person, by name or id.")] = None
 ) -> None:
     """Print a fresh one-time login link: the operator's own, or with an admin's key anyone's."""
     with api(gateway, "admin" if user else "operator") as door:

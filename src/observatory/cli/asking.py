@@ -17,7 +17,7 @@ import msgspec
 from cyclopts import Parameter
 
 from observatory.cli.door import Api, Gateway, GatewayRefused, api
-from observatory.cli.terminal import CommandFailed, Misused, note, say, show_json
+from observatory.cli.terminal import IS_ID, CommandFailed, Misused, note, say, show_json
 
 Json = Annotated[bool, Parameter(negative=(), help="Print the gateway's answer as JSON.")]
 Yes = Annotated[bool, Parameter(negative=(), help="Do not ask; needed where nobody can be asked.")]
@@ -130,6 +130,20 @@ def one_of(rows: list[dict[str, Any]], text: str, names: tuple[str, ...], listin
     raise CommandFailed(f"nothing there is called {text}; {listing} shows what is")
 
 
+def session_of(door: Api, text: str) -> str:
+    """A session by a beginning that only one of the newest has; else the text itself, for the gateway."""
+    if IS_ID(text) or len(text) < SHORTEST:
+        return text
+    names = [str(row["session_id"]) for row in door.ask("GET", "/v1/sessions", limit=1_000)["items"]]
+    found = [name for name in names if name.startswith(text)]
+    if text in names or not found:
+        return text
+    if len(found) > 1:
+        listing = "`observatory sessions` shows them"
+        raise CommandFailed(f"{text} may mean {len(found)} sessions; write more of it ({listing})")
+    return found[0]
+
+
 def path_of(*parts: str) -> str:
     """A path under /v1 whose parts may hold anything."""
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
@@ -137,6 +151,14 @@ def path_of(*parts: str) -> str:
 
 def when(text: str | None) -> str:
     return "" if text is None else f"{text[:10]} {text[11:19]}"
+
+
+def perhaps(look: Callable[[], str], otherwise: str) -> str:
+    """For a look after the deed: that it fails must not make the deed seem undone."""
+    try:
+        return look()
+    except CommandFailed:
+        return otherwise
 
 
 def poll(seconds: float, look: Callable[[], bool]) -> bool:

@@ -13,6 +13,8 @@ COMMANDS = {
     "demo": ("demo:demo", "Run the product with a live simulated mesh."),
     "login": ("access:login", "Print a fresh one-time login link."),
     "tail": ("tail:tail", "Follow what the gateway commits."),
+    "sessions": ("mesh:sessions", "Sessions, the most recently active first."),
+    "agents": ("mesh:agents", "Agents, the last heard first."),
     "verify": ("verify:verify", "Check the audit trail, offline and independently."),
     "export": ("export:export", "Write a trail to a file with a manifest."),
     "import": ("restore:import_", "Restore an exported trail into an empty tenant."),

@@ -6,7 +6,20 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from observatory.cli.asking import File, Json, Note, hand, path_of, poll, tell, text_of, when
+from observatory.cli.asking import (
+    File,
+    Json,
+    Note,
+    Yes,
+    confirm,
+    hand,
+    path_of,
+    poll,
+    session_of,
+    tell,
+    text_of,
+    when,
+)
 from observatory.cli.door import ANY, Api, Gateway
 from observatory.cli.terminal import CommandFailed, note, show_json, show_table
 
@@ -30,6 +43,7 @@ def pause(
 ) -> None:
     """Hold all further messages of an agent in a session; what it sends waits, in order."""
     with hand(gateway, json) as door:
+        session = session_of(door, session)
         answer = _command(door, "pause", session, agent, {"note": note})
         if wait is not None and answer["status"] == "accepted":
             answer["confirmation"] = _await(door, session, answer["intervention_id"], wait, json)
@@ -46,6 +60,7 @@ def unpause(
 ) -> None:
     """Let an agent go on: what was held is forwarded in the order it came; gates stay."""
     with hand(gateway, json) as door:
+        session = session_of(door, session)
         answer = _command(door, "unpause", session, agent, {"note": note})
     if answer["status"] == "not_paused":
         tell(answer, json, f"{agent} is not paused")
@@ -66,15 +81,24 @@ def inject(
     """Put a prompt into an agent's next context; `observatory undo` takes it back until it is delivered."""
     body = {"prompt": text_of(prompt, file, "the prompt")}
     with hand(gateway, json) as door:
+        session = session_of(door, session)
         answer = _command(door, "inject", session, agent, body)
     tell(answer, json, _told(f"the prompt waits for {agent}", answer))
 
 
 def cancel(
-    session: str, agent: str, *, note: Note = None, json: Json = False, gateway: Gateway = ANY
+    session: str,
+    agent: str,
+    *,
+    note: Note = None,
+    yes: Yes = False,
+    json: Json = False,
+    gateway: Gateway = ANY,
 ) -> None:
-    """Ask an agent to end its work on a session; in its code `Cancelled` is raised."""
+    """Ask an agent to end its work on a session, for good; in its code `Cancelled` is raised."""
     with hand(gateway, json) as door:
+        session = session_of(door, session)
+        confirm(f"End the work of {agent} on session {session}? It cannot be taken back.", yes)
         answer = _command(door, "cancel", session, agent, {"note": note})
     tell(answer, json, _told(f"{agent} is told to end its work on this session", answer))
 
@@ -89,6 +113,7 @@ def undo(intervention: str, *, json: Json = False, gateway: Gateway = ANY) -> No
 def interventions(session: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
     """What people did in a session, oldest first, and how far each pause has come."""
     with hand(gateway, json) as door:
+        session = session_of(door, session)
         rows = list(door.items(path_of("sessions", session, "interventions")))
     if json:
         show_json(rows)
@@ -106,7 +131,11 @@ def interventions(session: str, *, json: Json = False, gateway: Gateway = ANY) -
         )
         for row in rows
     ]
-    show_table(("INTERVENTION", "AT", "COMMAND", "AGENT", "MESSAGE", "BY", "STATE", "NOTE"), shown)
+    show_table(
+        ("INTERVENTION", "AT", "COMMAND", "AGENT", "MESSAGE", "BY", "STATE", "NOTE"),
+        shown,
+        "nobody intervened in this session",
+    )
 
 
 def _command(door: Api, command: str, session: str, agent: str, body: dict[str, Any]) -> dict[str, Any]:

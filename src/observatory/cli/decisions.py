@@ -47,7 +47,7 @@ def list_decisions(
         for row in rows
     ]
     columns = ("DECISION", "STATE", "AGENT", "TITLE", "OPTIONS", "RISK", "DEADLINE", "OF")
-    show_table(columns, shown)
+    show_table(columns, shown, "nothing waits for an answer" if state == "pending" else "no such decision")
 
 
 @decisions.command(name="respond")

@@ -21,6 +21,15 @@ from observatory import settings as settings_module
 from observatory.cli.terminal import CommandFailed
 
 TIMEOUT = httpx2.Timeout(60, connect=3)
+LOCAL = ("http://127.0.0.1:", "http://localhost:", "http://[::1]:")
+WHOSE = {
+    "read": "a viewer's",
+    "verify": "an auditor's or an operator's",
+    "export": "an auditor's",
+    "approve": "an approver's or an operator's",
+    "operate": "an operator's",
+    "send": "an agent's",
+}
 
 
 @Parameter(name="*")
@@ -94,8 +103,11 @@ class GatewayRefused(CommandFailed):
 class Api:
     """A gateway's HTTP doors; every failure is a `CommandFailed` with a sentence."""
 
-    def __init__(self, url: str, key: str, timeout: httpx2.Timeout = TIMEOUT) -> None:
-        self.url, self.key = url, key
+    def __init__(
+        self, url: str, key: str, timeout: httpx2.Timeout = TIMEOUT, *, is_own: bool = False
+    ) -> None:
+        """`is_own`: the folder's, on this machine, so that a refusal need not say where it comes from."""
+        self.url, self.key, self._is_own = url, key, is_own
         headers = {"Authorization": f"Bearer {key}"}
         self._client = httpx2.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
 
@@ -144,14 +156,14 @@ class Api:
             detail = _faults(told) or str(told.get("detail") or told.get("reason"))
         except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
             told, detail = None, f"code {code}"
-        sentence = f"the Observatory at {self.url} refused: {detail}"
+        sentence = detail if self._is_own else f"the Observatory at {self.url} refused: {detail}"
         if code == 401:
             sentence = (
                 f"the Observatory at {self.url} does not accept this key (wrong, revoked or expired); "
                 "give a good one with --key, or use the folder's own with --data"
             )
         elif code == 403 and told is not None and told.get("reason") == "not_allowed":
-            sentence = f"this key may not do that: {detail}; use an admin's key"
+            sentence = f"this key may not do that: {detail}; use {_whose(detail)} key"
         return GatewayRefused(sentence, code, told)
 
     def close(self) -> None:
@@ -165,13 +177,20 @@ def _faults(told: dict[str, Any]) -> str:
     return f"{told['reason']}: {listed}" if listed else ""
 
 
+def _whose(detail: str) -> str:
+    """The least that has the permission the sentence ends with."""
+    return WHOSE.get(detail.rpartition(" ")[2], "an admin's")
+
+
 def unanswered(url: str) -> str:
     return f"no Observatory answers at {url}; start it with `observatory serve`"
 
 
 @contextmanager
 def api(gateway: Gateway, role: str = "admin") -> Iterator[Api]:
-    opened = Api(*find(gateway, role))
+    url, key = find(gateway, role)
+    named = gateway.url or (gateway.data is None and os.environ.get("OBSERVATORY_URL"))
+    opened = Api(url, key, is_own=not named and url.startswith(LOCAL))
     try:
         yield opened
     finally:

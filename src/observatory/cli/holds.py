@@ -19,14 +19,19 @@ from observatory.cli.asking import (
     confirm,
     content_of,
     hand,
+    must_be_asked,
     one_of,
     path_of,
+    perhaps,
+    session_of,
     tell,
     when,
 )
 from observatory.cli.door import ANY, Api, Gateway, GatewayRefused
-from observatory.cli.tail import summary_of
+from observatory.cli.stops import engaged, scope_of, stopping
 from observatory.cli.terminal import CommandFailed, show_json, show_table
+from observatory.cli.terminal import note as remark
+from observatory.cli.wording import age, deed_of
 
 NAMES = ("sequence_number", "step_id", "message_id")
 LISTING = "`observatory holds`"
@@ -49,6 +54,7 @@ def holds(
 ) -> None:
     """What is held: gates first, oldest first; with MESSAGE that one whole."""
     with hand(gateway, json) as door:
+        session = session and session_of(door, session)
         rows = _held(door, session_id=session, agent_id=agent, gates_only="true" if gates else None)
         if message is not None:
             hold = one_of(rows, message, NAMES, LISTING)
@@ -58,7 +64,9 @@ def holds(
         elif json:
             show_json(rows)
         else:
-            _table(rows, _words(door))
+            _table(rows, _deeds(door))
+            for row in engaged(door):
+                remark(f"{row['kill_id']} stops {scope_of(row)}: {row['reason']}")
 
 
 def approve(
@@ -68,7 +76,8 @@ def approve(
     with hand(gateway, json) as door:
         hold = _meant(door, message)
         answer = _answer(door, "approve", hold, digest, {"note": note})
-    tell(answer, json, _outcome("approved", answer))
+        told = () if json else (_outcome(door, "approved", hold, answer), _passed(door, hold))
+    tell(answer, json, *told)
 
 
 def reject(
@@ -80,12 +89,20 @@ def reject(
     json: Json = False,
     gateway: Gateway = ANY,
 ) -> None:
-    """Never forward a message held at a gate; its agent is told."""
+    """Never forward a message held at a gate, nor what follows from it; its agent is told."""
     with hand(gateway, json) as door:
         hold = _meant(door, message)
-        confirm(f"Reject {_named(hold)} for good?", yes)
+        followers = _followers(door, hold)
+        also = f" and {followers} that follow from it" if followers else ""
+        question = f"Reject {hold['message_id']} of {hold['agent_id']}{also} for good?"
+        if not yes:
+            must_be_asked(question, yes)
+            remark(f"{hold['agent_id']}: {deed_of(_content(door, hold))}")
+        confirm(question, yes)
         answer = _answer(door, "reject", hold, digest, {"note": note})
-    tell(answer, json, _outcome("rejected, never forwarded", answer))
+    others = (answer.get("rejected") or 1) - 1
+    told = f"rejected, and {others} that followed from it; never forwarded"
+    tell(answer, json, _done(told if others else "rejected, never forwarded", answer))
 
 
 def edit(
@@ -102,7 +119,8 @@ def edit(
     with hand(gateway, json) as door:
         hold = _meant(door, message)
         answer = _answer(door, "edit", hold, digest, {"note": note, "new_content": new_content})
-    tell(answer, json, _outcome("edited", answer))
+        told = () if json else (_outcome(door, "edited", hold, answer), _passed(door, hold))
+    tell(answer, json, *told)
 
 
 def rewrite(message: str, *, file: File = None, json: Json = False, gateway: Gateway = ANY) -> None:
@@ -153,21 +171,55 @@ def _answer(
     return answer
 
 
-def _outcome(done: str, answer: dict[str, Any]) -> str:
+def _outcome(door: Api, done: str, hold: dict[str, Any], answer: dict[str, Any]) -> str:
     given, needed = answer.get("approvals") or (), answer.get("needed") or 1
-    told = f"{answer['message_id']} is {done}"
     if len(given) < needed and answer.get("state") == "held" and given:
-        told += f": {len(given)} of {needed} needed people; it stays held"
+        done += f": {len(given)} of {needed} needed people; it stays held"
     elif answer.get("state") == "held":
-        told += ", but still held: its agent is paused, or what it follows is held"
+        done += f", but still held: {perhaps(lambda: _keeping(door, hold), 'see `observatory holds`')}"
     elif answer.get("state") == "forwarded":
-        told += " and forwarded"
-    found = answer.get("intervention_id")
+        done += " and forwarded"
+    return _done(done, answer)
+
+
+def _done(done: str, answer: dict[str, Any]) -> str:
+    told, found = f"{answer['message_id']} is {done}", answer.get("intervention_id")
     return f"{told}  {found}" if found else told
 
 
+def _keeping(door: Api, hold: dict[str, Any]) -> str:
+    """Why what was approved is held nevertheless."""
+    stop = stopping(door, hold["agent_id"])
+    if stop is not None:
+        return f"{stop}; it leaves when that is released"
+    numbers = {row["sequence_number"] for row in _held(door, session_id=hold["session_id"])}
+    before = [number for number in hold.get("waits_for") or () if number in numbers]
+    if before:
+        return f"it follows {', '.join(map(str, before))}, held too"
+    return "its agent is paused, or earlier messages of it are held"
+
+
+def _passed(door: Api, hold: dict[str, Any]) -> str:
+    return "  " + perhaps(lambda: deed_of(_content(door, hold)), "(it cannot be shown now)")
+
+
+def _content(door: Api, hold: dict[str, Any]) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = door.ask("GET", path_of("messages", hold["message_id"]))["message"]
+    return found
+
+
+def _followers(door: Api, hold: dict[str, Any]) -> int:
+    """How many held messages hang on this one, directly or not; the list's order has ancestors first."""
+    hanging = {hold["sequence_number"]}
+    rows = _held(door, session_id=hold["session_id"])
+    for row in sorted(rows, key=lambda row: int(row["sequence_number"])):
+        if hanging.intersection(row["waits_for"]):
+            hanging.add(row["sequence_number"])
+    return len(hanging) - 1
+
+
 def _show(door: Api, hold: dict[str, Any], content: bool, json: bool) -> None:
-    message = door.ask("GET", path_of("messages", hold["message_id"]))["message"]
+    message = _content(door, hold)
     if content:
         show_json(message)
     elif json:
@@ -177,48 +229,44 @@ def _show(door: Api, hold: dict[str, Any], content: bool, json: bool) -> None:
         show_json(message)
 
 
-def _table(rows: list[dict[str, Any]], words: dict[str, str]) -> None:
+def _table(rows: list[dict[str, Any]], deeds: dict[str, str]) -> None:
     """The number names a message in every other command: a terminal has no room for two long ids."""
-    columns = ["NO", "AGENT", "WAITS FOR", "WHAT", "HELD", "DEADLINE", "SESSION"]
+    columns = ["NO", "AGENT", "WAITS FOR", "WHAT", "AGE", "DEADLINE", "SESSION"]
     shown = [
         [
             row["sequence_number"],
             row["agent_id"],
             _waits(row),
-            words.get(row["message_id"], ""),
-            when(row["held_at"]),
+            ("(rewritten) " if row["rewritten"] else "") + deeds.get(row["message_id"], ""),
+            age(row["held_at"]),
             when(row["deadline"]),
             row["session_id"],
         ]
         for row in rows
     ]
     if not sys.stdout.isatty():
-        columns += ["MESSAGE", "REASON"]
-        shown = [[*cells, row["message_id"], row["reason"]] for cells, row in zip(shown, rows, strict=True)]
-    show_table(columns, shown)
+        columns += ["MESSAGE", "REASON", "HELD"]
+        more = [[row["message_id"], row["reason"], when(row["held_at"])] for row in rows]
+        shown = [cells + added for cells, added in zip(shown, more, strict=True)]
+    show_table(columns, shown, "nothing is held")
 
 
 def _waits(row: dict[str, Any]) -> str:
     if row["gate"] == "open":
         return f"approval {len(row['approvals'])}/{row['quorum']}"
     if row["waits_for"]:
-        return "number " + ", ".join(map(str, row["waits_for"]))
+        return "after " + ", ".join(map(str, row["waits_for"]))
     return "release (approved)" if row["gate"] == "approved" else str(row["cause"])
 
 
-def _words(door: Api) -> dict[str, str]:
-    """What each of the newest held messages is about, in a few words."""
+def _deeds(door: Api) -> dict[str, str]:
+    """What each of the newest held messages wants to do, in a few words."""
     found = door.ask("GET", "/v1/messages", state="held", limit=1_000)["items"]
-    told = {row["message_id"]: summary_of(row) for row in found}
-    return {name: f"{one['what']} {one['intent']}".strip() for name, one in told.items()}
+    return {row["message_id"]: deed_of(row.get("message"), 60) for row in found}
 
 
 def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-
-
-def _named(hold: dict[str, Any]) -> str:
-    return f"{hold['message_id']} of {hold['agent_id']}"
 
 
 def _sender(message: dict[str, Any] | None) -> str:

@@ -19,12 +19,14 @@ from observatory.cli.asking import (
     must_be_asked,
     one_of,
     path_of,
+    perhaps,
     tell,
     text_of,
     typed,
     when,
 )
 from observatory.cli.door import ANY, Gateway
+from observatory.cli.stops import engaged, released, scope_of
 from observatory.cli.terminal import Misused, note, say, show_json, show_table
 
 Reason = Annotated[str, Parameter(help="Why; it is kept in the record and shown to the agents.")]
@@ -52,13 +54,13 @@ def engage(
     with hand(gateway, json, "admin") as door:
         armed = door.ask("POST", "/v1/kill-switch", {"scope": scope, "target": target, "reason": reason})
         reach = armed["would_hold"]
-        question = f"Stop {_scope(armed)}: {reach['agents']} agents in {reach['sessions']} sessions?"
+        question = f"Stop {scope_of(armed)}: {reach['agents']} agents in {reach['sessions']} sessions?"
         confirm(question, yes)
         path = path_of("kill-switch", armed["kill_id"], "confirm")
         half = door.ask("POST", path, {"token": armed["token"]})
         typed("This stops them with their next message.", name, yes)
         answer = door.ask("POST", path, {"token": half["token"]})
-    told = f"{_scope(answer)} is stopped; {answer['told']} agents are told  {answer['kill_id']}"
+    told = f"{scope_of(answer)} is stopped; {answer['told']} agents are told  {answer['kill_id']}"
     tell(answer, json, told, f"to let it go on: observatory kill release {answer['kill_id']} --reason …")
 
 
@@ -73,7 +75,7 @@ def list_switches(*, json: Json = False, gateway: Gateway = ANY) -> None:
     shown = [
         (
             row["kill_id"],
-            _scope(row),
+            scope_of(row),
             row["state"],
             row["held"],
             when(row["engaged_at"]),
@@ -83,7 +85,11 @@ def list_switches(*, json: Json = False, gateway: Gateway = ANY) -> None:
         )
         for row in answer["items"]
     ]
-    show_table(("KILL-SWITCH", "SCOPE", "STATE", "HELD", "ENGAGED", "RELEASED", "BY", "REASON"), shown)
+    show_table(
+        ("KILL-SWITCH", "SCOPE", "STATE", "HELD", "ENGAGED", "RELEASED", "BY", "REASON"),
+        shown,
+        "no kill-switch was ever armed",
+    )
     note("something is stopped" if answer["engaged"] else "nothing is stopped")
 
 
@@ -99,14 +105,15 @@ def release(
     """Release a kill-switch; what it held goes on in stages."""
     with hand(gateway, json, "admin") as door:
         rows = door.ask("GET", "/v1/kill-switch")["items"]
-        engaged = [row for row in rows if row["state"] == "engaged"]
-        if id_ is None and len(engaged) != 1:
-            raise Misused(f"{len(engaged)} kill-switches are engaged; name one ({SWITCHES} shows them)")
-        found = engaged[0] if id_ is None else one_of(rows, id_, ("kill_id",), SWITCHES)
-        confirm(f"Let {_scope(found)} go on, with {found['held']} held messages?", yes)
+        stopping = [row for row in rows if row["state"] == "engaged"]
+        if id_ is None and len(stopping) != 1:
+            raise Misused(f"{len(stopping)} kill-switches are engaged; name one ({SWITCHES} shows them)")
+        found = stopping[0] if id_ is None else one_of(rows, id_, ("kill_id",), SWITCHES)
+        confirm(f"Let {scope_of(found)} go on, with {found['held']} held messages?", yes)
         body = {"reason": reason}
         answer = door.ask("POST", path_of("kill-switch", found["kill_id"], "release"), body)
-    tell(answer, json, f"{_scope(answer)} goes on; {answer['held']} held messages follow in stages")
+        told = perhaps(lambda: released(answer, engaged(door)), f"{found['kill_id']} is released")
+    tell(answer, json, told)
 
 
 @instructions.command(name="list")
@@ -128,7 +135,9 @@ def list_instructions(*, json: Json = False, gateway: Gateway = ANY) -> None:
         )
         for row in rows
     ]
-    show_table(("AGENT TYPE", "VERSION", "TAKEN", "ISSUED", "BY", "NOTE"), shown)
+    show_table(
+        ("AGENT TYPE", "VERSION", "TAKEN", "ISSUED", "BY", "NOTE"), shown, "no instructions were issued"
+    )
 
 
 @instructions.command(name="show")
@@ -189,7 +198,3 @@ def _taken(row: dict[str, Any]) -> str:
     if row["evicted"]:
         return "evicted"
     return "not yet" if row["pending"] else "taken"
-
-
-def _scope(row: dict[str, Any]) -> str:
-    return "everything" if row["scope"] == "global" else f"{row['scope']} {row['target']}"

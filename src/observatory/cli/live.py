@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from observatory.cli.door import unanswered
 from observatory.cli.terminal import CommandFailed
 
 MOST_S = 5.0
+SILENCE_S = 1.0
 
 
 class Item(msgspec.Struct):
@@ -100,14 +101,23 @@ def feed(url: str, key: str, topics: Sequence[str], after: int | None) -> Iterat
         yield opened
 
 
-def follow(url: str, key: str, topics: Sequence[str], after: int | None) -> Iterator[Frame]:
-    """For ever: a lost connection is opened again and resumes where it ended. The first must succeed."""
+def follow(
+    url: str, key: str, topics: Sequence[str], after: int | None, silent: Callable[[], None] | None = None
+) -> Iterator[Frame]:
+    """For ever: a lost connection is opened again and resumes where it ended. The first must succeed.
+
+    `silent` is called once if nothing comes at first.
+    """
     cursor, wait_s, was_open = after, 0.2, False
     while True:
         try:
             with feed(url, key, topics, cursor) as connection:
                 while True:
-                    frame = connection.frame(None)
+                    frame = connection.frame(SILENCE_S if silent else None)
+                    if frame is None or frame.items:
+                        if frame is None and silent:
+                            silent()
+                        silent = None
                     if frame is None:
                         continue
                     was_open, wait_s = True, 0.2

@@ -116,7 +116,8 @@ class Refold:
         )
         if archived.state == "held":
             agent = self._memory.agents.get(event["attributes"].get("av.sender.entity_id", ""))
-            self._relay.held(row, event, session, agent.agent_no if agent is not None else 0)
+            number = agent.agent_no if agent is not None else 0
+            self._relay.held(row, event, session, number, message.agent_type, message.cluster_id)
         return row
 
     def _session(self, session_id: str, trace_id: str, number: int, observed_ns: int) -> Session:
@@ -167,6 +168,7 @@ class Refold:
                 total = member.cost + max(0.0, delta.cost)
             if total is not None:
                 session.cost += total - member.cost
+                session.spent += max(0.0, total - member.cost)
                 agent.cost += max(0.0, total - member.cost)
                 member.cost = total
 

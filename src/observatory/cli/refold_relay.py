@@ -26,7 +26,15 @@ class RelayRows:
         self._digests: dict[int, bytes] = {}  # of originals that were rewritten
         self._pauses: dict[tuple[int, int], str] = {}
 
-    def held(self, row: MessageRow, event: Event, session: Session, agent_no: int) -> None:
+    def held(
+        self,
+        row: MessageRow,
+        event: Event,
+        session: Session,
+        agent_no: int,
+        agent_type: str | None,
+        cluster_id: str | None,
+    ) -> None:
         """A message archived as held."""
         body = event["body"]
         hold = Hold(
@@ -38,6 +46,8 @@ class RelayRows:
             name=row.name,
             span_id=event["span_id"] or span_id_of(row.step_id),
             message_type=row.message_type,
+            agent_type=agent_type,
+            cluster_id=cluster_id,
             cause=body["cause"],
             reason=body["reason"],
             recipient=event["attributes"].get("av.recipient.entity_id")
@@ -82,6 +92,7 @@ class RelayRows:
             hold.state = "released"
         else:
             hold.state = "expired" if body.get("reason") == "expired" else "rejected"
+            session.rejected += 1
         hold.ended_ns, hold.released_seq = now_ns, event["hash_chain"]["sequence_number"]
         hold.ended_by = body.get("by")
         del self._memory.holds[session.session_no][hold.sequence_number]

@@ -27,7 +27,7 @@ def list_routes(*, json: Json = False, gateway: Gateway = ANY) -> None:
         for row in rows
         for target, weight in row["weights"].items()
     ]
-    show_table(("CAPABILITY", "TARGET", "WEIGHT", "SHARE", "CHANGED"), shown)
+    show_table(("CAPABILITY", "TARGET", "WEIGHT", "SHARE", "CHANGED"), shown, "no capability has weights")
 
 
 @route.command(name="set")
@@ -60,7 +60,11 @@ def circuits(*, json: Json = False, gateway: Gateway = ANY) -> None:
         (row["capability"], row["state"], row["successes"], row["failures"], row["reason"], row["forced_by"])
         for row in rows
     ]
-    show_table(("CAPABILITY", "CIRCUIT", "GOOD", "FAILED", "REASON", "BY HAND"), shown)
+    show_table(
+        ("CAPABILITY", "CIRCUIT", "GOOD", "FAILED", "REASON", "BY HAND"),
+        shown,
+        "no capability has a circuit yet",
+    )
 
 
 @route.command(name="circuit")

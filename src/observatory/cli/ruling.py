@@ -69,7 +69,7 @@ def list_rules(*, json: Json = False, gateway: Gateway = ANY) -> None:
         (row["position"], row["rule_id"], row["effect"], _matches(row["match"]), _gate(row), row["note"])
         for row in answer["items"]
     ]
-    show_table(("NO", "RULE", "EFFECT", "MATCHES", "GATE", "NOTE"), shown)
+    show_table(("NO", "RULE", "EFFECT", "MATCHES", "GATE", "NOTE"), shown, "there are no rules")
     note(f"what no rule speaks of: {answer['default']}")
 
 
@@ -162,7 +162,7 @@ def list_budgets(*, json: Json = False, gateway: Gateway = ANY) -> None:
         for row in rows
     ]
     columns = ("BUDGET", "SCOPE", "TARGET", "SOFT", "HARD", "PERIOD", "SPENT", "LEFT", "RESETS")
-    show_table(columns, shown)
+    show_table(columns, shown, "there are no budgets")
 
 
 @budget.command(name="set")

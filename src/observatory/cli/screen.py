@@ -14,7 +14,7 @@ from rich.text import Text
 
 from observatory.cli.live import Frame, plain
 from observatory.cli.tail import summary_of
-from observatory.cli.terminal import say
+from observatory.cli.terminal import printable, say
 
 LINES = 16
 TROUBLE = ("schema_violation", "security_violation")
@@ -91,7 +91,7 @@ class Screen:
             style = {"VIOLATION": "bold orange3", "failed": "red"}.get(told["word"], "")
             cells = (told[name] for name in ("word", "time", "agent", "what", "status", "intent"))
             # Text, not markup: what an agent says cannot dress itself up.
-            table.add_row(*(Text(_printable(cell)) for cell in cells), style=style)
+            table.add_row(*(Text(printable(cell)) for cell in cells), style=style)
         self._live.update(Group(Text(self._scene.counts(), style="bold"), table))
 
     def __enter__(self) -> Screen:
@@ -116,7 +116,7 @@ class Plain:
             return
         self._next += 1
         last = self._scene.last[-1] if self._scene.last else None
-        words = "" if last is None else _printable(" ".join(part for part in _line(last) if part))
+        words = "" if last is None else printable(" ".join(part for part in _line(last) if part))
         say(f"{self._scene.counts()}" + (f" | last: {words}" if words else ""))
 
     def __enter__(self) -> Plain:
@@ -128,8 +128,3 @@ class Plain:
 
 def _line(told: dict[str, str]) -> tuple[str, ...]:
     return (told["word"], told["agent"], told["what"], told["status"], told["intent"])
-
-
-def _printable(text: str) -> str:
-    """No control characters of an agent's reach the terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,14 +11,17 @@ from cyclopts import Parameter
 
 from observatory.cli.door import ANY, Gateway, find
 from observatory.cli.live import follow, plain
-from observatory.cli.terminal import note, say
+from observatory.cli.terminal import note, printable, say
 
 Topic = Literal["messages", "events", "gateway:violations"]
+WORDS = {"messages": "messages", "events": "events", "gateway:violations": "violations"}
+# Amber waits, red does not pass; the word says it too.
+COLOURS = {"held": "33", "rejected": "31", "refused": "31"}
 
 
 def tail(
-    gateway: Gateway = ANY,
     *,
+    gateway: Gateway = ANY,
     topic: Topic = "messages",
     after: Annotated[int | None, Parameter(help="Begin after this number; without it: from now on.")] = None,
     count: Annotated[int | None, Parameter(help="End after so many lines.")] = None,
@@ -25,7 +30,7 @@ def tail(
     """Follow the live channel; a lost connection is resumed where it broke off."""
     url, key = find(gateway, "operator")
     told = 0
-    for frame in follow(url, key, (topic,), after):
+    for frame in follow(url, key, (topic,), after, lambda: note(f"waiting for {WORDS[topic]}…")):
         if frame.type == "resync":
             note(f"fell too far behind; going on from number {frame.seq}")
         for raw in frame.items:
@@ -45,19 +50,29 @@ def _message_line(item: dict[str, Any]) -> str:
     parts = [
         f"{item['sequence_number']:>8}",
         told["time"],
-        told["agent"],
-        told["what"],
-        told["status"],
-        told["intent"],
+        _coloured(item["state"]),
+        item["session_id"][:8],
+        *(printable(told[name]) for name in ("agent", "what")),
+        "" if told["status"] == item["state"] else printable(told["status"]),
+        printable(told["intent"]),
     ]
     return "  ".join(part for part in parts if part)
+
+
+def _coloured(state: str) -> str:
+    padded = f"{state:<9}"
+    if state not in COLOURS or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return padded
+    return f"\x1b[{COLOURS[state]}m{padded}\x1b[0m"
 
 
 def _event_line(event: dict[str, Any]) -> str:
     number = event["hash_chain"]["sequence_number"]
     body = event["body"]
     time = event["observed_timestamp"][11:23]
-    return f"{number:>8}  {time}  {event['severity_text']:<5} {body['event_type']}  {body['summary']}"
+    return (
+        f"{number:>8}  {time}  {event['severity_text']:<5} {body['event_type']}  {printable(body['summary'])}"
+    )
 
 
 def summary_of(item: dict[str, Any]) -> dict[str, str]:

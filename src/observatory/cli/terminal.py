@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ import msgspec
 from observatory.errors import ObservatoryError
 
 Advance = Callable[[int], None]
+# An id that somebody may want to paste: a UUID, mostly behind a few letters that say of what.
+IS_ID = re.compile(r"([a-z]{2,5}_)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+NARROW = 12
 
 
 class CommandFailed(ObservatoryError):
@@ -43,21 +47,45 @@ def show_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), flush=True)
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table for people; when piped, tab-separated lines for tools."""
-    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+def printable(text: str) -> str:
+    """No control characters of an agent's reach the terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "") -> None:
+    """A table for people, or the words for an empty one; when piped, tab-separated lines for tools.
+
+    An id is never broken: where there is no room for it the terminal wraps the line.
+    """
+    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    if not texts and empty:
+        note(empty)
     if not sys.stdout.isatty():
         say("\t".join(columns), *("\t".join(row) for row in texts))
         return
+    if texts or not empty:
+        _draw(columns, texts)
+
+
+def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    least = 0
+    for place, column in enumerate(columns):
+        cells = [row[place] for row in texts]
+        is_id = any(IS_ID(cell) for cell in cells)
+        table.add_column(column, overflow="fold", no_wrap=is_id)
+        widest = max(map(len, [column, *cells]))
+        least += 2 + (widest if is_id else min(widest, NARROW))
     for row in texts:
-        table.add_row(*row)
-    Console(highlight=False).print(table)
+        table.add_row(*map(Text, row))
+    console = Console(highlight=False)
+    if console.width < least:
+        console = Console(highlight=False, width=least)
+    console.print(table, soft_wrap=False, crop=False)
 
 
 @contextmanager

@@ -31,10 +31,14 @@ class Home(Protocol):
     def principal_of_house(self, tenant_id: str) -> Principal: ...
 
 
+async def _tenants(house: Home) -> list[str]:
+    rows = await house.store.tenant_rows()
+    return [row["tenant_id"] for row in rows if row["disabled_ns"] is None]
+
+
 async def answer(house: Home, now_ns: int) -> None:
     """End the gates whose time is over; confirm the pauses whose agents have kept still."""
-    for tenant in await house.store.tenant_rows():
-        tenant_id = tenant["tenant_id"]
+    for tenant_id in await _tenants(house):
         who = house.principal_of_house(tenant_id)
         due = await house.store.gates_due(tenant_id, now_ns, LIMIT)
         acts: list[Act] = [gates.expire(who, session_id, number, now_ns) for session_id, number in due]
@@ -48,8 +52,7 @@ async def answer(house: Home, now_ns: int) -> None:
 
 async def sweep(house: Home, now_ns: int) -> None:
     """Go on with releases whose gateway died half way; a kill-switch's go in stages of their own."""
-    for tenant in await house.store.tenant_rows():
-        tenant_id = tenant["tenant_id"]
+    for tenant_id in await _tenants(house):
         if await house.store.rows(tenant_id, "kill_switches", state="releasing"):
             continue
         who = house.principal_of_house(tenant_id)

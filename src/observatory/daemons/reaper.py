@@ -135,7 +135,7 @@ class Reaper:
                 share = _share(circuits.get(target.removeprefix("type:")), part, now_ns)
                 entity_id = None if holder is None else holder["entity_id"]
                 acts += [
-                    reaping.hand_on(who, work, entity_id, target, now_ns)
+                    reaping.hand_on(who, work, entity_id, target, now_ns, _name(agents.get(work.sender_no)))
                     for work in await store.stranded(tenant_id, part.agent_no, part.address, share)
                     if takers - {work.sender_no} or at_least_parked
                 ]
@@ -155,6 +155,10 @@ class Reaper:
 
     async def _submit(self, tenant_id: str, acts: Sequence[Act]) -> list[Verdict]:
         return await self._house.committer.submit(tenant_id, acts) if acts else []
+
+
+def _name(row: dict[str, Any] | None) -> str | None:
+    return None if row is None else row["entity_id"]
 
 
 def _able(rows: Iterable[dict[str, Any]]) -> dict[str, set[int]]:

@@ -41,6 +41,8 @@ async def stage(house: Home, now_ns: int) -> int:
     """One stage of every release under way; how many messages went on."""
     released = 0
     for tenant in await house.store.tenant_rows():
+        if tenant["disabled_ns"] is not None:
+            continue
         rows = await house.store.rows(tenant["tenant_id"], kill_switch.TABLE, state="releasing")
         if rows:
             released += await _stage(house, tenant["tenant_id"], rows, now_ns)

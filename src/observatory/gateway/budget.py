@@ -108,7 +108,7 @@ def _charge(
     soft, who, period_ns, is_new = budget.soft, target, 0, False
     if target == "*":
         who, spent = (
-            (session.session_id, session.cost) if scope == "session" else (agent.agent_id, agent.cost)
+            (session.session_id, session.spent) if scope == "session" else (agent.agent_id, agent.cost)
         )
         amount = costs[1]
         after = _sum(spent, amount)
@@ -119,7 +119,7 @@ def _charge(
         elif scope == "agent":
             applies = target in (agent.agent_id, agent.entity_id)
         else:
-            applies = scope == "tenant" or target == (passage.message.cluster_id or agent.cluster_id)
+            applies = scope == "tenant" or target in (passage.message.cluster_id, agent.cluster_id)
         if not applies:
             return None
         row = memory.rows["spend"].get(budget.budget_id) if "spend" in memory.rows else None

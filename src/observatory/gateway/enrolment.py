@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from observatory.gateway.record import notice
-from observatory.gateway.registry import CHAINED_NS, enrol, leave, put_pulse, recover
+from observatory.gateway.registry import CHAINED_NS, enrol, is_stopped, leave, put_pulse, recover
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
@@ -34,6 +34,10 @@ FIELDS = (
 )
 
 
+# What puts an agent into, or out of, the scope of a kill-switch.
+PLACES = frozenset({"agent_type", "cluster_id"})
+
+
 def register(who: Principal, agent_id: str, told: dict[str, str], now_ns: int) -> Act:
     """Say who an agent is: 201 when it is new, 200 when it was known. What is left out stays as it is."""
     entity_id = agent_entity_id(who.tenant_id, agent_id)
@@ -50,6 +54,9 @@ def register(who: Principal, agent_id: str, told: dict[str, str], now_ns: int) -
         events: list[Draft] = []
         writes = []
         changed = {name: told[name] for name in FIELDS if name in told and getattr(agent, name) != told[name]}
+        if is_stopped(agent, memory) and not changed.keys().isdisjoint(PLACES):
+            detail = "an engaged kill-switch stops this agent; its type and cluster stay until it is released"
+            return Verdict(409, Refused(reason="stopped", detail=detail))
         for name, value in changed.items():
             setattr(agent, name, value)
         if who.is_bound and agent.trust_level != "tenant_verified":
@@ -109,7 +116,8 @@ def beat(who: Principal, agent_id: str, agent_no: int | None, told: dict[str, An
         )
         if chained:  # only now may the agent's row change: see the head of registry.py
             renewed["chained_ns"] = now_ns
-            if told.get("cluster_id", agent.cluster_id) != agent.cluster_id:
+            moved = told.get("cluster_id", agent.cluster_id) != agent.cluster_id
+            if moved and not is_stopped(agent, memory):
                 agent.cluster_id = told["cluster_id"]
                 memory.touch(agent)
             events.append(_beat(memory, agent, status, who, now_ns))

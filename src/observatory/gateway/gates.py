@@ -13,7 +13,8 @@ from collections.abc import Callable
 import msgspec
 
 from observatory.gateway import policy
-from observatory.gateway.interventions import NOT_HELD, Commanded, _command, find, record, replace
+from observatory.gateway.held import find
+from observatory.gateway.interventions import NOT_HELD, Commanded, _command, record, replace
 from observatory.gateway.record import Scribe
 from observatory.gateway.release import flow, message_of, reject, scribe_of, tell_verdict, wants_of
 from observatory.protocol.answers import Refused
@@ -32,7 +33,7 @@ def approve(
     who: Principal,
     session_id: str,
     agent_id: str,
-    message_id: str,
+    message_id: str | int,
     digest: str | None,
     note: str | None,
     now_ns: int,
@@ -47,7 +48,7 @@ def edit(
     who: Principal,
     session_id: str,
     agent_id: str,
-    message_id: str,
+    message_id: str | int,
     digest: str | None,
     message: Message,
     note: str | None,
@@ -70,7 +71,7 @@ def refuse(
     who: Principal,
     session_id: str,
     agent_id: str,
-    message_id: str,
+    message_id: str | int,
     digest: str | None,
     note: str | None,
     now_ns: int,
@@ -81,7 +82,7 @@ def refuse(
             scribe, who, "reject", session, agent, hold=hold, before=before, note=note
         )
         agents = {one.agent_no: one for one in scribe.memory.agents.values()}
-        reject(scribe, session, hold, who.entity_id, "rejected", note, dict(agents))
+        count = reject(scribe, session, hold, who.entity_id, "rejected", note, agents)
         done = flow(scribe, session, who.entity_id)
         return Verdict(
             200,
@@ -96,6 +97,7 @@ def refuse(
                 before_hash=before,
                 released=done.released,
                 remaining=done.remaining,
+                rejected=count,
             ),
         )
 
@@ -121,7 +123,7 @@ def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -
             memory.touch(hold)
             tell_verdict(scribe, session, hold, number, "approved", who.entity_id, "nobody answered in time")
         else:
-            reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time", dict(agents))
+            reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time", agents)
         return Verdict(200, flow(scribe, session, who.entity_id))
 
     return Act(who, now_ns, decide, wants_of(session_id))
@@ -131,7 +133,7 @@ def _at_gate(
     who: Principal,
     session_id: str,
     agent_id: str,
-    message_id: str,
+    message_id: str | int,
     digest: str | None,
     now_ns: int,
     answer: Answer,

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from observatory.gateway import release
+from observatory.gateway import policy, release
+from observatory.gateway.held import changed, find
 from observatory.gateway.record import Scribe
-from observatory.gateway.relay import recipient_of
 from observatory.gateway.release import flow, scribe_of
 from observatory.ledger.canonical import jcs
 from observatory.protocol.answers import Refused
@@ -29,6 +29,13 @@ from observatory.state import Act, Desk, Memory, Principal, Verdict, Wants
 UNKNOWN_SESSION = Verdict(404, Refused(reason="not_found", detail="no session of this tenant has that id"))
 UNKNOWN_AGENT = Verdict(
     404, Refused(reason="not_found", detail="no agent of this tenant has that name or id")
+)
+NOT_THERE = Verdict(
+    409,
+    Refused(
+        reason="not_in_session",
+        detail="this agent has said nothing in this session; send force: true if you mean it all the same",
+    ),
 )
 NOT_HELD = Verdict(409, Refused(reason="not_held", detail="this message is not held"))
 
@@ -51,6 +58,7 @@ class Commanded(msgspec.Struct, kw_only=True, omit_defaults=True):
     delivery_id: str | None = None
     released: int | None = None
     remaining: int | None = None
+    rejected: int | None = None
     approvals: list[str] | None = None
     needed: int | None = None
 
@@ -66,9 +74,13 @@ def _command(
     now_ns: int,
     body: Body,
     raws: bool,
-    message_id: str | None = None,
+    message_id: str | int | None = None,
+    force: bool = True,
 ) -> Act:
-    """An act on one agent in one session, both of which must be known."""
+    """An act on one agent in one session, both of which must be known.
+
+    Without `force` the agent must have spoken there: a command that reaches nobody would look obeyed.
+    """
     entity_id = agent_entity_id(who.tenant_id, agent_id)
 
     def decide(desk: Desk) -> Verdict:
@@ -78,6 +90,9 @@ def _command(
         agent = desk.memory.agents.get(entity_id)
         if agent is None:
             return UNKNOWN_AGENT
+        member = desk.memory.members.get((session.session_no, agent.agent_no))
+        if not force and (member is None or not (member.messages or member.is_paused)):
+            return NOT_THERE
         return body(scribe_of(desk), session, agent)
 
     wants = release.wants_of(session_id) if raws else Wants(sessions={session_id})
@@ -148,7 +163,9 @@ def record(
     return number, intervention_id
 
 
-def pause(who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int) -> Act:
+def pause(
+    who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int, force: bool = True
+) -> Act:
     def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
         memory = scribe.memory
         member = _member(memory, session, agent)
@@ -185,7 +202,7 @@ def pause(who: Principal, session_id: str, agent_id: str, note: str | None, now_
             ),
         )
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=False)
+    return _command(who, session_id, agent_id, now_ns, body, raws=False, force=force)
 
 
 def unpause(who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int) -> Act:
@@ -231,7 +248,9 @@ def unpause(who: Principal, session_id: str, agent_id: str, note: str | None, no
     return _command(who, session_id, agent_id, now_ns, body, raws=True)
 
 
-def inject(who: Principal, session_id: str, agent_id: str, prompt: str, now_ns: int) -> Act:
+def inject(
+    who: Principal, session_id: str, agent_id: str, prompt: str, now_ns: int, force: bool = True
+) -> Act:
     def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
         after = "sha256:" + sha256(prompt.encode()).hexdigest()
         number, intervention_id = record(scribe, who, "inject", session, agent, after=after)
@@ -256,10 +275,12 @@ def inject(who: Principal, session_id: str, agent_id: str, prompt: str, now_ns: 
             ),
         )
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=False)
+    return _command(who, session_id, agent_id, now_ns, body, raws=False, force=force)
 
 
-def cancel(who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int) -> Act:
+def cancel(
+    who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int, force: bool = True
+) -> Act:
     """Ask the agent to stop working on the session; what it held stays held."""
 
     def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
@@ -279,11 +300,11 @@ def cancel(who: Principal, session_id: str, agent_id: str, note: str | None, now
             ),
         )
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=False)
+    return _command(who, session_id, agent_id, now_ns, body, raws=False, force=force)
 
 
 def rewrite(
-    who: Principal, session_id: str, agent_id: str, message_id: str, message: Message, now_ns: int
+    who: Principal, session_id: str, agent_id: str, message_id: str | int, message: Message, now_ns: int
 ) -> Act:
     """`message` is the new content, past the interceptor, with the original's ids."""
 
@@ -337,18 +358,12 @@ def replace(
     }
     scribe.changes.writes.append(Write("rewrites", row))
     scribe.memory.raws[number] = message.raw
-    hold.rewrite_seq, hold.digest, hold.approvals = number, message.digest, None
-    hold.recipient = recipient_of(message, scribe.memory.tenant.tenant_id)
-    scribe.memory.touch(hold)
+    hold.rewrite_seq = number
+    changed(hold, message, scribe.memory)
+    rule = policy.asks(message, agent, scribe.memory)
+    if rule is not None and not hold.gate:  # the new content is one that a person must see first
+        hold.gate, hold.quorum, hold.on_expiry = 1, rule.quorum, rule.on_expiry
     return number, intervention_id, before, after
-
-
-def find(memory: Memory, session: Session, agent: Agent, id_text: str) -> Hold | None:
-    """The open hold of this agent in this session by message id, step id or step name."""
-    for hold in memory.holds.get(session.session_no, {}).values():
-        if hold.agent_no == agent.agent_no and id_text in (hold.message_id, hold.step_id, hold.name):
-            return hold
-    return None
 
 
 def delivery_id(sequence_number: int, agent_no: int) -> str:

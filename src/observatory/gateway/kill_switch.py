@@ -40,6 +40,10 @@ def arm(
     """The first of three steps: nothing is held by it."""
 
     def decide(desk: Desk) -> Verdict:
+        for switch in desk.memory.rulebook.kill_switches:
+            if (switch.scope, switch.target, switch.state) == (scope, target, "engaged"):
+                detail = f"{switch.kill_id} stops this scope already; release that one to let it go on"
+                return Verdict(409, Refused(reason="already_engaged", detail=detail))
         row = {
             "tenant_id": who.tenant_id,
             "kill_id": kill_id,

@@ -42,6 +42,7 @@ STAGES: tuple[Stage, ...] = (
     decisions.check,
     policy.check,
     budget.check,
+    router.heed,
     relay.check,
     registry.enter,
 )
@@ -258,6 +259,8 @@ def _fold(passage: Passage, memory: Memory, number: int) -> None:
             total = member.cost + max(0.0, delta.cost)
         if total is not None:
             session.cost += total - member.cost
-            if passage.agent is not None and total > member.cost:
-                passage.agent.cost += total - member.cost
+            growth = max(0.0, total - member.cost)
+            session.spent += growth
+            if passage.agent is not None:
+                passage.agent.cost += growth
             member.cost = total

@@ -20,7 +20,7 @@ from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import ESSENTIAL, Match, PolicyRule
+from observatory.protocol.rulebook import Match, PolicyRule, is_essential
 from observatory.rows import Agent
 from observatory.state import Draft, Memory, Verdict
 
@@ -56,14 +56,16 @@ class Parties(msgspec.Struct, frozen=True, gc=False):
     recipient_type: str | None = None
     recipient_cluster: str | None = None
     recipient_session: str | None = None
+    essential: bool = False
 
 
 def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     """The stage."""
     if not memory.rulebook.policies and _default is None:
         return None
-    message = passage.message
-    rule = ruling(parties_of(message, passage.agent, memory), memory.rulebook.policies, _default)
+    if passage.message.sender_type != "agent":  # rules are for what agents say
+        return None
+    rule = _judged(passage.message, passage.agent, memory)
     if rule is None:
         return None
     event = _evaluated(passage, rule, now_ns)
@@ -92,15 +94,39 @@ def denies(
     message: Message, agent: Agent | None, memory: Memory, recipient: Agent | None = None
 ) -> PolicyRule | None:
     """The rule that denies this message now: asked again at release; `recipient` is who would get it."""
-    if not memory.rulebook.policies and _default is None:
-        return None
-    rule = ruling(parties_of(message, agent, memory, recipient), memory.rulebook.policies, _default)
+    rule = _judged(message, agent, memory, recipient)
     return rule if rule is not None and rule.effect == "deny" else None
+
+
+def asks(message: Message, agent: Agent | None, memory: Memory) -> PolicyRule | None:
+    """The rule by which a person must see this message first."""
+    rule = _judged(message, agent, memory)
+    return rule if rule is not None and rule.effect == "hold" else None
+
+
+def _judged(
+    message: Message, agent: Agent | None, memory: Memory, recipient: Agent | None = None
+) -> PolicyRule | None:
+    """By what the message says of its sender and by what the registry knows: the stricter counts."""
+    rules = memory.rulebook.policies
+    if not rules and _default is None:
+        return None
+    said = parties_of(message, agent, memory, recipient)
+    first = ruling(said, rules, _default)
+    if agent is None or (first is not None and first.effect == "deny"):
+        return first
+    known = msgspec.structs.replace(
+        said,
+        sender_type=agent.agent_type or said.sender_type,
+        sender_cluster=agent.cluster_id or said.sender_cluster,
+    )
+    second = first if known == said else ruling(known, rules, _default)
+    return second if second is not None and (first is None or second.effect == "deny") else first
 
 
 def ruling(parties: Parties, rules: Sequence[PolicyRule], default: PolicyRule | None) -> PolicyRule | None:
     """The rule that denies or holds; None lets pass."""
-    if parties.message_type in ESSENTIAL:
+    if parties.essential:
         return None
     hold: PolicyRule | None = None
     spoken = default is None
@@ -131,7 +157,16 @@ def parties_of(
         names += (recipient.agent_id, recipient.entity_id)
         kind, cluster = kind or recipient.agent_type, cluster or recipient.cluster_id
     return Parties(
-        message.message_type, message.tool, sender, sender_type, sender_cluster, names, kind, cluster, session
+        message.message_type,
+        message.tool,
+        sender,
+        sender_type,
+        sender_cluster,
+        names,
+        kind,
+        cluster,
+        session,
+        is_essential(message.message_type, message.recipient_type),
     )
 
 

@@ -13,6 +13,7 @@ from observatory.gateway import breaker, registry, router
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.record import notice
 from observatory.ports import Silent, Stranded
+from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import INFO, SEVERITY
 from observatory.protocol.message import Message
@@ -68,6 +69,26 @@ def evict(who: Principal, silent: Silent, now_ns: int) -> Act:
     return Act(who, now_ns, decide, wants)
 
 
+def dismiss(who: Principal, entity_id: str, note: str | None, now_ns: int) -> Act:
+    """An operator takes an agent out of the map; its next heartbeat or message brings it back."""
+
+    def decide(desk: Desk) -> Verdict:
+        agent = desk.memory.agents.get(entity_id)
+        if agent is None:
+            return Verdict(404, Refused(reason="not_found", detail="no agent of this tenant has that name"))
+        if agent.evicted_ns is not None:
+            return Verdict(409, Refused(reason="already_evicted", detail="this agent is evicted already"))
+        agent.evicted_ns = desk.now_ns
+        desk.memory.touch(agent)
+        detail = {"agent_id": agent.agent_id, "entity_id": entity_id, "note": note}
+        summary = f"agent {agent.agent_id} was evicted by {who.entity_id}"
+        tenant_id = desk.memory.tenant.tenant_id
+        event = notice(tenant_id, "agent_evicted", summary, desk.now_ns, who, detail)
+        return Verdict(200, {"agent_id": agent.agent_id, "entity_id": entity_id, "evicted": True}, [event])
+
+    return Act(who, now_ns, decide, Wants(agents={entity_id}))
+
+
 def leave_rooms(who: Principal, entity_id: str, sessions: Sequence[str], now_ns: int) -> Act:
     """Who was evicted is in none of its rooms any more; who came back meanwhile stays."""
 
@@ -88,7 +109,14 @@ def leave_rooms(who: Principal, entity_id: str, sessions: Sequence[str], now_ns:
     return Act(who, now_ns, decide, Wants(agents={entity_id}, sessions=set(sessions)))
 
 
-def hand_on(who: Principal, work: Stranded, holder: str | None, target: str, now_ns: int) -> Act:
+def hand_on(
+    who: Principal,
+    work: Stranded,
+    holder: str | None,
+    target: str,
+    now_ns: int,
+    sender: str | None = None,
+) -> Act:
     """Work that waits goes to whoever can take it.
 
     Parked work, or work that an evicted agent (`holder`, its entity id) has not acknowledged; `target` is
@@ -96,6 +124,8 @@ def hand_on(who: Principal, work: Stranded, holder: str | None, target: str, now
     """
     wants = Wants(agents=set() if holder is None else {holder})
     wants.row("deliveries", work.sequence_number)
+    if sender is not None:
+        wants.agents.add(sender)
     wants.contents.add(work.message_seq)  # a rule may deny it to who could take it
     wants.recipient(f"session:{router.session_of(target)}" if target.startswith("session:") else target)
 
@@ -107,7 +137,7 @@ def hand_on(who: Principal, work: Stranded, holder: str | None, target: str, now
             return NOTHING
         if agent is not None and agent.evicted_ns is None:  # it came back and will read it itself
             return NOTHING
-        takers = _takers(desk, work, target)
+        takers = _takers(desk, work, target, memory.agents.get(sender or ""))
         if takers:
             number = desk.append(_rerouted(work, agent, target, takers, desk.now_ns))
             _begin(desk, work, number, list(takers))
@@ -134,12 +164,12 @@ def hand_on(who: Principal, work: Stranded, holder: str | None, target: str, now
     return Act(who, now_ns, decide, wants)
 
 
-def _takers(desk: Desk, work: Stranded, target: str) -> dict[int, str]:
+def _takers(desk: Desk, work: Stranded, target: str, sender: Agent | None) -> dict[int, str]:
     """Agent numbers and names; of a room's members only the numbers are at hand."""
     memory = desk.memory
     raw = memory.raws.get(work.message_seq)
     message = None if raw is None else intercept(raw)
-    denied = router.barred(message, None, memory) if isinstance(message, Message) else set()
+    denied = router.barred(message, sender, memory) if isinstance(message, Message) else set()
     if target.startswith("session:"):
         numbers = {member.agent_no for member in router.room(memory, target)} - {work.sender_no} - denied
         return dict.fromkeys(sorted(numbers), "")

@@ -106,12 +106,24 @@ def recover(memory: Memory, agent: Agent, who: Principal | None, now_ns: int) ->
     return event, put_pulse(memory, agent.agent_no, {"heartbeat_ns": now_ns, "chained_ns": now_ns})
 
 
+def is_stopped(agent: Agent, memory: Memory) -> bool:
+    """Whether an engaged kill-switch covers it: then nobody leaves its scope by calling itself otherwise."""
+    return any(
+        switch.state == "engaged"
+        and (
+            switch.scope == "global"
+            or switch.target == (agent.cluster_id if switch.scope == "cluster" else agent.agent_type)
+        )
+        for switch in memory.rulebook.kill_switches
+    )
+
+
 def heard(passage: Passage, memory: Memory) -> None:
     """An accepted message renews what the map knows of its agent and ends a violation's mark."""
     agent, message = passage.agent, passage.message
     if agent is None:
         return
-    if passage.cause == "kill":  # nobody leaves a kill-switch's scope by calling itself something else
+    if is_stopped(agent, memory):
         agent.agent_type = agent.agent_type or message.agent_type
         agent.cluster_id = agent.cluster_id or message.cluster_id
     else:

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 
 from observatory.gateway.passage import Gate, Passage
 from observatory.gateway.record import Scribe
+from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import span_id_of
-from observatory.protocol.rulebook import ESSENTIAL, KillSwitch
+from observatory.protocol.rulebook import KillSwitch, is_essential
 from observatory.rows import Agent, Hold, Session
 from observatory.state import Draft, Memory, Verdict
 
@@ -31,6 +32,9 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     assert session is not None
     if message.log is not None and message.log.control is not None and message.log.control.hitl_required:
         passage.gates.append(Gate(reason="hitl_required", detail="the agent asked for a person"))
+    if session.rejected and _names_rejected(passage, memory.rejected.get(session.session_no, set())):
+        detail = "it names a message as its parent that was rejected at a gate"
+        return Verdict(403, Refused(reason="ancestor_rejected", detail=detail), archived=True)
     if session.held:
         passage.waits = tuple(_held_ancestors(passage, memory.holds.get(session.session_no, {}).values()))
     if passage.gates:
@@ -39,36 +43,49 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
         return None
     elif member is not None and member.is_paused:
         passage.cause = "pause"
-    elif memory.rulebook.kill_switches and killed_by(passage.agent, message.message_type, memory, message):
+    elif memory.rulebook.kill_switches and killed_by(passage.agent, message, memory):
         passage.cause = "kill"
     elif passage.waits:
         passage.cause = "ancestor"
-    elif session.held and member is not None and _line(memory, session.session_no, member.agent_no):
+    elif (
+        session.held
+        and member is not None
+        and not is_essential(message.message_type, message.recipient_type)
+        and _line(memory, session.session_no, member.agent_no)
+    ):
         passage.cause = "order"
     return None
 
 
-def killed_by(
-    agent: Agent | None, message_type: str, memory: Memory, message: Message | None = None
-) -> KillSwitch | None:
-    """The engaged kill-switch this message is in the scope of; none for essential traffic."""
-    if message_type in ESSENTIAL:
+def killed_by(agent: Agent | None, said: Message | Hold, memory: Memory) -> KillSwitch | None:
+    """The engaged kill-switch this message, new or held, is in the scope of; none for essential traffic."""
+    if isinstance(said, Message):
+        free = is_essential(said.message_type, said.recipient_type)
+    else:  # a held request has a recipient only if that is an agent or an address
+        free = is_essential(said.message_type, "user" if said.recipient is None else None)
+    if free:
         return None
     for switch in memory.rulebook.kill_switches:
-        if switch.state == "engaged" and in_scope(switch, agent, message):
+        if switch.state == "engaged" and in_scope(switch, agent, said):
             return switch
     return None
 
 
-def in_scope(switch: KillSwitch, agent: Agent | None, message: Message | None = None) -> bool:
+def in_scope(switch: KillSwitch, agent: Agent | None, said: Message | Hold | None = None) -> bool:
     """By what is known of the agent and by what its message says: neither a first message nor a new name for
     itself leads out of a scope."""
     if switch.scope == "global":
         return True
-    said = [one for one in (agent, message) if one is not None]
+    known = [one for one in (agent, said) if one is not None]
     if switch.scope == "cluster":
-        return any(one.cluster_id == switch.target for one in said)
-    return any(one.agent_type == switch.target for one in said)
+        return any(one.cluster_id == switch.target for one in known)
+    return any(one.agent_type == switch.target for one in known)
+
+
+def in_line(hold: Hold) -> bool:
+    """Whether later messages of its agent wait behind it: not behind an open gate, but behind an approved
+    one that a pause or a kill-switch still holds."""
+    return hold.gate == 2 or (hold.cause in IN_LINE and hold.gate != 1)
 
 
 def keep(passage: Passage, session: Session, scribe: Scribe) -> None:
@@ -92,6 +109,8 @@ def keep(passage: Passage, session: Session, scribe: Scribe) -> None:
         name=passage.name,
         span_id=message.span_id or span_id_of(passage.step_id),
         message_type=message.message_type,
+        agent_type=message.agent_type,
+        cluster_id=message.cluster_id,
         cause=passage.cause,  # type: ignore[arg-type]
         reason=reason,
         recipient=recipient_of(message, memory.tenant.tenant_id),
@@ -160,13 +179,20 @@ def _held_ancestors(passage: Passage, holds: Iterable[Hold]) -> Iterable[int]:
     """Held messages this one names as an ancestor and that hang on a gate, themselves or by their own."""
     span = passage.message.parent_span_id
     for hold in holds:
-        if (hold.gate == 1 or hold.waits) and (hold.name in passage.parents or hold.span_id == span):
+        if (hold.gate or hold.waits) and (
+            hold.name in passage.parents
+            or hold.step_id in passage.message.parents  # a text id as it was declared, whatever is in it
+            or hold.span_id == span
+        ):
             yield hold.sequence_number
+
+
+def _names_rejected(passage: Passage, rejected: set[str]) -> bool:
+    return not rejected.isdisjoint(passage.parents) or not rejected.isdisjoint(passage.message.parents)
 
 
 def _line(memory: Memory, session_no: int, agent_no: int) -> bool:
     """Whether somebody still stands in the agent's line: after a pause or a kill-switch has ended."""
     return any(
-        hold.agent_no == agent_no and hold.cause in IN_LINE and hold.gate != 1
-        for hold in memory.holds.get(session_no, {}).values()
+        hold.agent_no == agent_no and in_line(hold) for hold in memory.holds.get(session_no, {}).values()
     )

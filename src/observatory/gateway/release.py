@@ -8,7 +8,7 @@ whoever asked goes on until nothing is left.
 
 from __future__ import annotations
 
-from hashlib import sha256
+from collections.abc import Mapping
 
 import msgspec
 
@@ -16,7 +16,7 @@ from observatory.gateway import effects, policy
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import Scribe
-from observatory.gateway.relay import IN_LINE, killed_by
+from observatory.gateway.relay import in_line, killed_by
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.rows import Agent, Hold, Session
@@ -60,7 +60,9 @@ def flow(scribe: Scribe, session: Session, by: str, limit: int | None = None) ->
     released = remaining = 0
     limit = LIMIT if limit is None else limit
     for number in sorted(holds):
-        hold = holds[number]
+        hold = holds.get(number)
+        if hold is None:  # rejected on the way, with what it hung on
+            continue
         if hold.gate == 1 or any(int(waited) in holds for waited in (hold.waits or "").split(",") if waited):
             continue
         agent = agents.get(hold.agent_no)
@@ -68,38 +70,40 @@ def flow(scribe: Scribe, session: Session, by: str, limit: int | None = None) ->
         if (
             hold.agent_no in stuck
             or (member is not None and member.is_paused)
-            or killed_by(agent, hold.message_type, memory) is not None
+            or killed_by(agent, hold, memory) is not None
         ):
-            if hold.cause in IN_LINE:
+            if in_line(hold):
                 stuck.add(hold.agent_no)
             continue
         if hold.agent_no in late or released >= limit or number not in memory.raws:
             remaining += 1
             late.add(hold.agent_no)
             continue
-        forward(scribe, session, hold, agent, by)
-        released += 1
+        released += forward(scribe, session, hold, agent, by)
     return Drained(released, remaining)
 
 
-def forward(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, by: str) -> None:
+def forward(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, by: str) -> bool:
+    """False when it may not go after all: then it is rejected."""
     memory = scribe.memory
     message = message_of(hold, memory.raws)
-    if message is None:  # shredded meanwhile: there is nothing left to forward
-        return reject(
-            scribe, session, hold, by, "rejected", "the content was shredded", {hold.agent_no: agent}
-        )
+    agents = {one.agent_no: one for one in memory.agents.values()}
+    if message is None or message.digest != hold.digest:
+        note = "its content was shredded, or is not what was held"
+        reject(scribe, session, hold, by, "rejected", note, agents)
+        return False
     rule = policy.denies(message, agent, memory)
     if rule is not None:
         note = f"policy {rule.rule_id} denies it now"
-        return reject(scribe, session, hold, by, "rejected", note, {hold.agent_no: agent})
+        reject(scribe, session, hold, by, "rejected", note, agents)
+        return False
     passage = _passage(scribe, session, hold, agent, message)
     number = scribe.chronicle(
         passage, session, "message_delivered", {"held_sequence_number": hold.sequence_number}
     )
     _end(scribe, session, hold, "released", by, number)
     effects.forwarded(passage, scribe, number)
-    return None
+    return True
 
 
 def reject(
@@ -109,10 +113,36 @@ def reject(
     by: str,
     verdict: str,
     note: str | None,
-    agents: dict[int, Agent | None],
-) -> None:
-    """This message, and what names it as an ancestor, is never forwarded; their agents are told."""
+    agents: Mapping[int, Agent],
+) -> int:
+    """This message, and what names it as an ancestor, is never forwarded; their agents are told. How many."""
     holds = scribe.memory.holds.get(session.session_no, {})
+    hanging: dict[int, list[Hold]] = {}
+    for other in holds.values():
+        for waited in (other.waits or "").split(","):
+            if waited:
+                hanging.setdefault(int(waited), []).append(other)
+    todo, count = [(hold, verdict, note)], 0
+    while todo:  # no recursion: a chain of held messages may be as long as a session
+        one, verdict, note = todo.pop(0)
+        if one.sequence_number not in holds:
+            continue
+        _reject_one(scribe, session, one, by, verdict, note, agents.get(one.agent_no))
+        count += 1
+        why = f"its ancestor {one.step_id} was {verdict}"
+        todo += [(child, "rejected", why) for child in hanging.get(one.sequence_number, [])]
+    return count
+
+
+def _reject_one(
+    scribe: Scribe,
+    session: Session,
+    hold: Hold,
+    by: str,
+    verdict: str,
+    note: str | None,
+    agent: Agent | None,
+) -> None:
     message = message_of(hold, scribe.memory.raws)
     detail = {
         "reason": verdict,
@@ -122,18 +152,17 @@ def reject(
         "held_sequence_number": hold.sequence_number,
     }
     if message is not None:
-        passage = _passage(scribe, session, hold, agents.get(hold.agent_no), message)
+        passage = _passage(scribe, session, hold, agent, message)
         number = scribe.chronicle(passage, session, "message_rejected", detail)
     else:
-        number = scribe.append(
-            scribe.in_session(session, "message_rejected", f"{hold.message_id} is never forwarded", detail)
-        )
+        summary = f"{hold.message_id} is never forwarded"
+        event = scribe.in_session(session, "message_rejected", summary, detail, message_id=hold.message_id)
+        number = scribe.append(event)
     _end(scribe, session, hold, "expired" if verdict == "expired" else "rejected", by, number)
+    session.rejected += 1
+    known = scribe.memory.rejected.setdefault(session.session_no, set())
+    known.update((hold.name, hold.step_id))
     tell_verdict(scribe, session, hold, number, verdict, by, note)
-    for other in list(holds.values()):
-        if str(hold.sequence_number) in (other.waits or "").split(","):
-            note = f"its ancestor {hold.step_id} was {verdict}"
-            reject(scribe, session, other, by, "rejected", note, agents)
 
 
 def tell_verdict(
@@ -165,10 +194,6 @@ def message_of(hold: Hold, raws: dict[int, bytes]) -> Message | None:
     raw = raws.get(hold.rewrite_seq or hold.sequence_number)
     found = None if raw is None else intercept(raw)
     return found if isinstance(found, Message) else None
-
-
-def original_digest(hold: Hold, raws: dict[int, bytes]) -> bytes:
-    return sha256(raws[hold.sequence_number]).digest()
 
 
 def _passage(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, message: Message) -> Passage:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.gateway.interventions import Commanded, _member, find, unpause
+from observatory.gateway.held import changed, find
+from observatory.gateway.interventions import Commanded, _member, unpause
 from observatory.gateway.record import Scribe
-from observatory.gateway.release import original_digest, scribe_of, wants_of
+from observatory.gateway.release import message_of, scribe_of, wants_of
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.rows import Agent, Session, Write
@@ -49,8 +50,9 @@ def undo(
     wants.agents.add(agent["entity_id"])
     wants.row("interventions", row["intervention_id"])
     wants.row("deliveries", row["sequence_number"])
-    if row["message_id"] is not None:
-        wants.named.add(row["message_id"])
+    if row["message_seq"] is not None:
+        wants.named.add(row["message_seq"])
+        wants.row("rewrites", row["message_seq"])
     return Act(who, now_ns, decide, wants)
 
 
@@ -58,13 +60,22 @@ def _undo_rewrite(
     scribe: Scribe, who: Principal, row: dict[str, Any], session: Session, agent: Agent
 ) -> Verdict:
     memory = scribe.memory
-    hold = find(memory, session, agent, row["message_id"])
+    hold = find(memory, session, agent, row["message_seq"])
     if hold is None or hold.rewrite_seq != row["sequence_number"]:
         detail = "the message was released, or rewritten again, since; this rewrite is no longer in force"
         return Verdict(409, Refused(reason="too_late", detail=detail))
     before = "sha256:" + hold.digest.hex()
-    hold.digest, hold.rewrite_seq, hold.approvals = original_digest(hold, memory.raws), None, None
-    memory.touch(hold)
+    # What stood before it: the newest rewrite still in force, else what the agent sent.
+    rows = [row_ for key, row_ in memory.rows.get("rewrites", {}).items() if key[0] == hold.sequence_number]
+    others = [one for one in rows if one["undone_ns"] is None and one["sequence_number"] != hold.rewrite_seq]
+    last = max(others, key=lambda one: one["sequence_number"], default=None)
+    hold.rewrite_seq = None if last is None else last["sequence_number"]
+    if last is not None and last["raw"] is not None:
+        memory.raws[last["sequence_number"]] = bytes(last["raw"])
+    message = message_of(hold, memory.raws)
+    if message is None:
+        return Verdict(410, Refused(reason="shredded", detail="what stood before it was shredded by order"))
+    changed(hold, message, memory)
     where = {"tenant_id": memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
     scribe.changes.writes.append(Write("rewrites", {"undone_ns": scribe.now_ns}, where))
     return _taken_back(

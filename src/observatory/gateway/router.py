@@ -27,8 +27,9 @@ from observatory.state import Act, Desk, Draft, Memory, Principal, Verdict, Want
 
 PLACES = ("type:", "cluster:", "session:")
 NO_AGENT = ("user", "system")
-# Its answer reaches the agent as a decision, by `decisions.follow`.
-TOLD_ELSEWHERE = "decision_response"
+# A heartbeat is for the house: it passes every pause, rule and kill-switch and must carry nothing to anybody.
+# An answer reaches its agent as a decision, by `decisions.follow`.
+NOT_ROUTED = frozenset({"heartbeat", "decision_response"})
 TIER = {"healthy": 0, "unknown": 1, "zombie": 2}
 POINTS = 1 << 64
 
@@ -48,11 +49,27 @@ def want(message: Message, tenant_id: str, wants: Wants) -> None:
         wants.agents.add(agent_entity_id(tenant_id, recipient))
 
 
+def heed(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
+    """A stage: whoever writes to somebody nobody knows is told so; the message waits for them."""
+    message = passage.message
+    recipient = message.recipient
+    if recipient is None or message.recipient_type in NO_AGENT or message.message_type in NOT_ROUTED:
+        return None
+    if message.recipient_type is None and recipient.startswith(PLACES):
+        known = recipient.startswith("session:") or bool(memory.fleet.get(recipient))
+    else:
+        entity_id = agent_entity_id(memory.tenant.tenant_id, recipient)
+        known = recipient.startswith(USER) or entity_id in memory.agents
+    if not known:
+        passage.warnings.append("recipient: no such agent is known yet; the message waits for one")
+    return None
+
+
 def route(passage: Passage, desk: Desk, number: int) -> None:
     """The effect. Costs a plain message without a recipient one look."""
     message = passage.message
     recipient = message.recipient
-    if recipient is None or message.recipient_type in NO_AGENT or message.message_type == TOLD_ELSEWHERE:
+    if recipient is None or message.recipient_type in NO_AGENT or message.message_type in NOT_ROUTED:
         return
     memory = desk.memory
     sender_no = passage.agent.agent_no if passage.agent is not None else 0

@@ -23,6 +23,13 @@ KillState = Literal["armed", "confirmed", "engaged", "releasing", "released", "l
 ESSENTIAL = frozenset({"heartbeat", "decision_request", "decision_response", "system_event"})
 
 
+def is_essential(message_type: str, recipient_type: str | None) -> bool:
+    """A request counts as one to a person only when it is: to another agent it is talk like any other."""
+    if message_type == "decision_request":
+        return recipient_type in ("user", "system")
+    return message_type in ESSENTIAL
+
+
 Words = Annotated[tuple[Name, ...], Rule(max_length=100)]
 
 

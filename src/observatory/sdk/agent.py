@@ -3,8 +3,8 @@
     from observatory import Agent
     agent = Agent("researcher-1")
     agent.step("Verify revenue", tool_call="serp_search", tool_input={"query": "NVDA 10-K"}, status="success")
-    if agent.ask("Publish the report", tool_call="publish"):
-        publish()
+    if approval := agent.ask("Publish the report", tool_call="publish", tool_input={"to": "all"}):
+        publish(approval.tool_input)
 
 Law: all steps, of whatever session, pass through `gate`: the one place where an agent is made to wait, and
 only by a person's or a rule's order, never by its telemetry.
@@ -58,9 +58,10 @@ class Agent(Speaker):
         timeout: float | None = None,
         **fields: Unpack[StepFields],
     ) -> Approval:
-        """Ask a person before doing it: `if agent.ask("Deploy", tool_call="deploy"): …`.
+        """Ask a person before doing it: `if ok := agent.ask("Deploy", tool_input=plan): run(ok.tool_input)`.
 
         As a step with `hitl_required=True`, but a no is a value. No verdict within `timeout` is a no.
+        A person may have changed it: do what `tool_call` and `tool_input` of the approval say.
         """
         return run(gate.ask(Said(self._line(), self, intent, step_id, fields, timeout)))
 

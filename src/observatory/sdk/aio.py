@@ -38,7 +38,7 @@ class AsyncStep:
 
     @property
     def verdict(self) -> Verdict | None:
-        """A person's word, when it asked for one."""
+        """What came of asking, when it asked (`hitl_required`): `tool_input` is what was approved."""
         return self._step.verdict
 
     async def answer(self, timeout: float | None = None) -> Answer:  # noqa: ASYNC109 (as Step says it)
@@ -125,7 +125,7 @@ class AsyncAgent(Speaker):
         timeout: float | None = None,  # noqa: ASYNC109
         **fields: Unpack[StepFields],
     ) -> Approval:
-        """Ask a person before doing it: `if await agent.ask("Deploy", tool_call="deploy"): …`."""
+        """Ask a person before doing it, and do what the approval says: see `Agent.ask`."""
         return await run_async(gate.ask(Said(self._line(), self, intent, step_id, fields, timeout)))
 
     async def decide(

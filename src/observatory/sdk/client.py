@@ -42,6 +42,12 @@ class Answer(msgspec.Struct, frozen=True):
     reason: str = ""
     faults: list[Fault] = []
     raw_payload_hash: str | None = None
+    detail: str | None = None
+    """Why, in a sentence, and what can be done about it."""
+    cap: str | None = None
+    """The budget that refused it."""
+    rule_id: str | None = None
+    """The policy that refused it."""
 
     @property
     def accepted(self) -> bool:

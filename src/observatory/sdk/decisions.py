@@ -44,10 +44,11 @@ def decide(
     timeout: float | None = None,
 ) -> Waits[Decision]:
     """Send the request and wait for the answer."""
+    recipient = party(owner)
     speaker.listen_now()
     yield from pass_by(speaker, line.session_id)
     left, decision_id = countdown(timeout), f"dec_{new_id()}"
-    key, recipient = decision_key(decision_id), party(owner)
+    key = decision_key(decision_id)
     payload: dict[str, Any] = {
         "decision_id": decision_id,
         "title": title,
@@ -136,7 +137,11 @@ def send(
 def party(owner: str | None) -> dict[str, str]:
     if owner is None:
         return NOBODY
-    return {"entity_id": owner if owner.startswith(USER) else f"{USER}{owner}", "entity_type": "user"}
+    if not str(owner).startswith(USER) or owner == USER:
+        raise ValueError(
+            f"owner={owner!r} is not a user id ({USER}…); `observatory users list` shows everybody's"
+        )
+    return {"entity_id": owner, "entity_type": "user"}
 
 
 def _option(option: Option, default: str | None) -> dict[str, Any]:

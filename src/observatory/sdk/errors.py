@@ -39,6 +39,10 @@ class Rejected(ObservatoryError):
         return self.answer.reason
 
     @property
+    def detail(self) -> str | None:
+        return self.answer.detail
+
+    @property
     def faults(self) -> "list[Fault]":
         return self.answer.faults
 
@@ -73,6 +77,16 @@ class Cancelled(ObservatoryError):
 
 
 def describe(answer: "Answer") -> str:
-    """The refusal in one line: every fault as `path: problem`, else the reason."""
-    told = "; ".join(f"{fault.path}: {fault.problem}" for fault in answer.faults)
-    return f"{answer.reason} ({told})" if told else answer.reason or "no reason given"
+    """The refusal in one line: the reason, then what explains it."""
+    told = explain(answer)
+    if answer.faults:
+        return f"{answer.reason} ({told})"
+    return ": ".join(part for part in (answer.reason, told) if part) or "no reason given"
+
+
+def explain(answer: "Answer") -> str:
+    """Why: every fault as `path: problem`; else the cap or rule that refused it, and the gateway's words."""
+    if answer.faults:
+        return "; ".join(f"{fault.path}: {fault.problem}" for fault in answer.faults)
+    rule = answer.rule_id and f"rule {answer.rule_id}"
+    return ": ".join(part for part in (answer.cap, rule, answer.detail) if part)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from observatory.sdk.client import Answer
-from observatory.sdk.errors import Denied, Lost, NotAnswered, Rejected, describe
+from observatory.sdk.errors import Denied, Lost, NotAnswered, Rejected, explain
 from observatory.sdk.orders import verdict_key, verdict_of
-from observatory.sdk.received import Received
-from observatory.sdk.step import Step, new_id
+from observatory.sdk.received import Received, Verdict, decoded
+from observatory.sdk.step import Step, new_id, written_input
 from observatory.sdk.waiting import Wait, Waits
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Approval(msgspec.Struct, frozen=True):
 
     `verdict` is the person's word (`approved`, `edited`, `rejected`, `expired`), `not_required` when no gate
     held it, `no_verdict`, or why the gateway refused. `content` is the message as edited, or None.
+    `tool_call` and `tool_input` are what may be done: as the person edited it, else as it was asked (both
+    as data: JSON is decoded); None when it may not.
     """
 
     approved: bool
@@ -49,6 +51,13 @@ class Approval(msgspec.Struct, frozen=True):
     by: str | None = None
     content: dict[str, Any] | None = None
     step: Step | None = None
+    tool_call: str | None = None
+    tool_input: Any = None
+
+    @property
+    def edited(self) -> bool:
+        """A person changed it: what was asked is not what was approved."""
+        return self.content is not None
 
     def __bool__(self) -> bool:
         return self.approved
@@ -84,6 +93,7 @@ def tell(said: Said) -> Waits[Step]:
     step_id = step_id or new_id()
     key = verdict_key(line.session_id, step_id)
     left, tips, is_open = countdown(timeout), line.tips, True
+    fields = frozen(fields)
     speaker.orders.expect(key)
     try:
         step = line.record(speaker, intent, step_id, fields)
@@ -92,14 +102,17 @@ def tell(said: Said) -> Waits[Step]:
             item = yield from arrival(speaker, key, line.session_id, left)
             if item is None:
                 raise Denied(NO_VERDICT, "nobody answered in time", step=step)
-            step.verdict = verdict_of(item)
+            step.verdict = verdict_of(item, *asked_of(fields))
+        else:
+            tool_call, tool_input = asked_of(fields)
+            step.verdict = Verdict("not_required", tool_call=tool_call, tool_input=tool_input)
         is_open = False
     finally:
         speaker.orders.forget(key)
         if is_open:  # what names it as its parent would be held with it
             line.retreat(step_id, tips)
     verdict = step.verdict
-    if verdict is not None and not verdict.approved:
+    if not verdict.approved:
         raise Denied(verdict.verdict, verdict.note, verdict.by, step)
     yield from pass_by(speaker, line.session_id)  # approved, but perhaps paused meanwhile
     return step
@@ -107,15 +120,25 @@ def tell(said: Said) -> Waits[Step]:
 
 def ask(said: Said) -> Waits[Approval]:
     """As `say` with `hitl_required`, but a no is a value."""
-    fields = {"status": "pending", **said.fields, "hitl_required": True}
+    fields = frozen({"status": "pending", **said.fields, "hitl_required": True})
     try:
         step = yield from say(said._replace(fields=fields))
     except Denied as no:
         return Approval(False, no.reason, no.note, no.by, None, no.step)
     verdict = step.verdict
-    if verdict is None:
-        return Approval(True, "not_required", step=step)
-    return Approval(True, verdict.verdict, verdict.note, verdict.by, verdict.content, step)
+    assert verdict is not None  # a step that asked has one
+    told = verdict.note, verdict.by, verdict.content, step, verdict.tool_call, verdict.tool_input
+    return Approval(True, verdict.verdict, *told)
+
+
+def frozen(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With the input as it will be sent: what the agent changes while it waits is not what was approved."""
+    return {**fields, "tool_input": written_input(fields.get("tool_input"))}
+
+
+def asked_of(fields: Mapping[str, Any]) -> tuple[str | None, Any]:
+    """Tool and input as they were said."""
+    return fields.get("tool_call"), decoded(fields.get("tool_input"))
 
 
 def judged(step: Step, speaker: "Speaker", left: Callable[[], float | None]) -> Waits[Answer]:
@@ -125,7 +148,7 @@ def judged(step: Step, speaker: "Speaker", left: Callable[[], float | None]) -> 
     try:
         return step.judged()
     except Rejected as refused:
-        raise Denied(refused.reason or "refused", describe(refused.answer), step=step) from refused
+        raise Denied(refused.reason or "refused", explain(refused.answer) or None, step=step) from refused
     except (Lost, NotAnswered) as silent:
         raise Denied(NO_VERDICT, "the gateway did not answer", step=step) from silent
 

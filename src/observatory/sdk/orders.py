@@ -16,11 +16,12 @@ import msgspec
 
 from observatory.protocol.identity import canonical_id
 from observatory.sdk.errors import Cancelled
-from observatory.sdk.received import Prompt, Received, Verdict
+from observatory.sdk.received import Prompt, Received, Verdict, action_of
 
 log = logging.getLogger("observatory.sdk")
 MOST_WAITING = 1000  # prompts, and messages, that nobody has fetched
 MOST_KNOWN = 10_000  # deliveries remembered so that a repeat counts once
+UNREADABLE = Verdict("rejected", note="the gateway's verdict could not be read")
 _Key = Hashable
 
 
@@ -289,11 +290,19 @@ class Orders:
             self._notify()
 
 
-def verdict_of(item: Received) -> Verdict:
+def verdict_of(item: Received, tool_call: str | None = None, tool_input: Any = None) -> Verdict:
+    """The person's word on what was asked with `tool_call` and `tool_input`."""
     try:
-        return msgspec.convert(item.body, Verdict)
+        verdict = msgspec.convert(item.body, Verdict)
+        if verdict.content is not None:
+            tool_call, tool_input = action_of(verdict.content)
     except msgspec.ValidationError:  # a word we do not know allows nothing
-        return Verdict("rejected", note="the gateway's verdict could not be read")
+        return UNREADABLE
+    if verdict.verdict == "not_required" or (verdict.verdict == "edited" and verdict.content is None):
+        return UNREADABLE  # no person says the first; the second does not say what was approved
+    if not verdict.approved:
+        tool_call = tool_input = None
+    return msgspec.structs.replace(verdict, tool_call=tool_call, tool_input=tool_input)
 
 
 def _text(value: Any) -> str | None:

@@ -20,6 +20,7 @@ from observatory.sdk.credentials import Door
 from observatory.sdk.delivery import SYSTEM_JITTER, Clock, Delivery, SystemClock, backoff_s
 from observatory.sdk.ear import Ear, close_all
 from observatory.sdk.errors import Rejected
+from observatory.sdk.refusals import Refusals
 from observatory.sdk.step import Step
 
 log = logging.getLogger("observatory.sdk")
@@ -62,6 +63,7 @@ class Outbox:
         self._urgent = 0  # flushes waiting: no lingering
         self._failures = 0
         self._complaint = ""
+        self._refusals = Refusals(self.name)
         self._thread: threading.Thread | None = None
 
     # The agent's side.
@@ -140,6 +142,7 @@ class Outbox:
             left = self._backlog.release()
             lost = self._backlog.give_up_memory()
             self.changed.notify_all()
+        self._refusals.tell_rest(self._clock.monotonic())
         if left:
             log.warning("%s: %s; they are sent at its next start", self.name, left)
         return not left and not lost
@@ -246,9 +249,9 @@ class Outbox:
         pairs = list(zip(final, batch.steps, strict=False))
         refused = [Rejected(a, step.step_id if step else a.step_id) for a, step in pairs if not a.accepted]
         for rejected in refused:
-            log.warning("%s: %s", self.name, rejected)
-            self.rejections.append(rejected)
+            self._refusals.note(rejected, self._clock.monotonic())
         with self.changed:
+            self.rejections.extend(refused)
             for answer, step in pairs:
                 if step is not None:
                     step.settle(answer)

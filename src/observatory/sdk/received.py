@@ -12,7 +12,7 @@ from observatory.protocol.identity import canonical_id
 from observatory.protocol.otel import parse_traceparent, trace_id_of_session
 from observatory.protocol.steps import step_name
 
-Word = Literal["approved", "edited", "rejected", "expired"]
+Word = Literal["approved", "edited", "rejected", "expired", "not_required"]
 
 
 class Handoff(TypedDict):
@@ -92,7 +92,10 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A person's word at a gate. `content` is the whole message as it was edited, or None."""
+    """A person's word at a gate, or `not_required`. `content` is the whole message as edited, or None.
+
+    `tool_call` and `tool_input` are what was approved: as edited, else as asked; None if it was not.
+    """
 
     verdict: Word
     by: str | None = None
@@ -101,10 +104,32 @@ class Verdict(msgspec.Struct, frozen=True):
     message_id: str | None = None
     step_id: str | None = None
     action_digest: str | None = None
+    tool_call: str | None = None
+    tool_input: Any = None
 
     @property
     def approved(self) -> bool:
-        return self.verdict in ("approved", "edited")
+        return self.verdict in ("approved", "edited", "not_required")
+
+    @property
+    def edited(self) -> bool:
+        return self.content is not None
+
+
+def action_of(content: dict[str, Any]) -> tuple[str | None, Any]:
+    """Tool and input a message says, the input decoded."""
+    action = msgspec.convert(content.get("action") or {}, dict[str, Any])
+    return msgspec.convert(action.get("tool_call"), str | None), decoded(action.get("tool_input"))
+
+
+def decoded(value: Any) -> Any:
+    """A tool's input as data: it travels as JSON in a string. What is not JSON stays as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 class Decision(str):

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -67,9 +66,10 @@ class Speaker:
         return current_line() or self._home
 
     @property
-    def rejections(self) -> deque[Rejected]:
-        """The latest refusals (at most 1,000); of all its agents when an outbox is shared."""
-        return self.outbox.rejections
+    def rejections(self) -> list[Rejected]:
+        """The latest refusals (at most 1,000), newest last; of all its agents when an outbox is shared."""
+        with self.outbox.changed:
+            return list(self.outbox.rejections)
 
     @property
     def instructions(self) -> str | None:
@@ -131,7 +131,9 @@ class Speaker:
         except msgspec.MsgspecError:
             told = {}
         if not 200 <= status < 300:
-            raise Rejected(Answer(status, reason=str(told.get("reason") or told.get("detail") or "")), None)
+            told_why = [str(told[name]) for name in ("reason", "detail") if told.get(name)]
+            reason, detail = (*told_why, None, None)[:2]
+            raise Rejected(Answer(status, reason=reason or "", detail=detail), None)
         self.orders.set_entity_id(told.get("entity_id"))
         return told
 

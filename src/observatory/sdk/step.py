@@ -61,7 +61,7 @@ class Step:
         self.outcome: Outcome | None = None
         """What came of sending it."""
         self.verdict: Verdict | None = None
-        """A person's word, when it asked for one."""
+        """What came of asking, when it asked (`hitl_required`): `tool_input` is what was approved."""
 
     def answer(self, timeout: float | None = None) -> Answer:
         """The gateway's answer if it accepted; else `Rejected`, `Lost`, or `NotAnswered` after `timeout`."""
@@ -158,7 +158,7 @@ def write_log(
     }
     action = {
         "tool_call": tool_call,
-        "tool_input": tool_input if tool_input is None or isinstance(tool_input, str) else _text(tool_input),
+        "tool_input": written_input(tool_input),
         "tool_output_summary": tool_output_summary,
         "status": status,
         "duration_ms": duration_ms,
@@ -200,6 +200,11 @@ def _encoded(value: Any) -> bytes:
         return _encoder.encode(value)
     except (TypeError, ValueError, RecursionError):  # lone surrogates, keys of odd types
         return json.dumps(value, default=str, skipkeys=True).encode()
+
+
+def written_input(tool_input: Any) -> str | None:
+    """A tool's input as it travels: a string as it is, all else as JSON."""
+    return tool_input if tool_input is None or isinstance(tool_input, str) else _text(tool_input)
 
 
 def _text(value: Any) -> str:

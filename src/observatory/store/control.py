@@ -87,6 +87,12 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
     if wants.contents and memory.rulebook.policies:
         rows = finder.payloads(memory, wants.contents)
         memory.raws |= {row[0]: bytes(row[1]) for row in rows if row[1] is not None}
+        where = ("sequence_number", wants.contents)
+        for number, rewrite_seq in finder.find("holds", ("sequence_number", "rewrite_seq"), among=where):
+            if rewrite_seq is not None:
+                new = finder.find("rewrites", ("raw",), {"sequence_number": rewrite_seq})
+                if new and new[0][0] is not None:
+                    memory.raws[number] = bytes(new[0][0])
     if wants.rooms and memory.rulebook.policies:
         rooms = {memory.sessions[name].session_no for name in wants.rooms if name in memory.sessions}
         known = {agent.agent_no for agent in memory.agents.values()}
@@ -100,6 +106,14 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
 
 def holds(finder: Finder, memory: Memory, sessions: Collection[Session]) -> None:
     """The open holds of sessions just read: a kept session must be known whole."""
+    ended = [session.session_no for session in sessions if session.rejected]
+    if ended:
+        for state in ("rejected", "expired"):
+            found = finder.find(
+                "holds", ("session_no", "name", "step_id"), {"state": state}, ("session_no", ended)
+            )
+            for number, name, step_id in found:
+                memory.rejected.setdefault(number, set()).update((name, step_id))
     held = [session.session_no for session in sessions if session.held]
     for number in held:
         memory.holds[number] = {}
@@ -132,7 +146,7 @@ def _releases(finder: Finder, memory: Memory, session: Session, wants: Wants) ->
     _agents(finder, memory, "entity_id", wants.agents - memory.agents.keys())
 
 
-def _in_turn(waiting: dict[int, Hold], named: set[str]) -> list[Hold]:
+def _in_turn(waiting: dict[int, Hold], named: set[str | int]) -> list[Hold]:
     """Who is named; then the first of every agent, then the second: those that wait on do not hide one that
     is free to go."""
     places: dict[tuple[bool, int], int] = {}
@@ -141,7 +155,7 @@ def _in_turn(waiting: dict[int, Hold], named: set[str]) -> list[Hold]:
         hold = waiting[number]
         line = (hold.gate == 1, hold.agent_no)
         places[line] = place = places.get(line, 0) + 1
-        is_named = not named.isdisjoint((hold.message_id, hold.step_id, hold.name))
+        is_named = not named.isdisjoint((number, hold.message_id, hold.step_id, hold.name))
         order.append((0 if is_named else place, number))
     return [waiting[number] for _, number in sorted(order)]
 

@@ -25,7 +25,7 @@ DELIVERY_COLUMNS = (
 )  # fmt: skip
 # What later messages change; the rest of a row is settled when it is made.
 AGENT_CHANGES = AGENT_COLUMNS[2:]
-SESSION_CHANGES = ("last_seq", "last_ns", "messages", "held", "agents", "cost")
+SESSION_CHANGES = ("last_seq", "last_ns", "messages", "held", "agents", "cost", "spent", "rejected")
 MEMBER_CHANGES = MEMBER_COLUMNS[2:]
 HOLD_CHANGES = (
     "recipient", "state", "gate", "digest", "rewrite_seq", "approvals", "ended_ns", "ended_by", "released_seq"
@@ -54,6 +54,7 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "interventions": ("intervention_id",),
     "users": ("user_id",),
     "deliveries": ("sequence_number", "agent_no"),
+    "rewrites": ("message_seq", "sequence_number"),
     "instructions": ("agent_type", "version"),
 }
 

@@ -60,7 +60,7 @@ sessions = _table(
     SHARED,
     "sessions",
     "tenant_id:t session_no:i session_id:t trace_id:t first_seq:i last_seq:i started_ns:i last_ns:i "
-    "messages:i held:i agents:i cost:f",
+    "messages:i held:i agents:i cost:f spent:f rejected:i",
 )
 members = _table(
     SHARED,
@@ -72,9 +72,9 @@ holds = _table(
     SHARED,
     "holds",
     "tenant_id:t sequence_number:i session_no:i agent_no:i message_id:t step_id:t name:t span_id:t "
-    "message_type:t cause:t reason:t recipient:t state:t gate:i waits:t digest:b rewrite_seq:i quorum:i "
-    "approvals:t requested_by:t bound:i deadline_ns:i on_expiry:t held_ns:i ended_ns:i ended_by:t "
-    "released_seq:i",
+    "message_type:t agent_type:t cluster_id:t cause:t reason:t recipient:t state:t gate:i waits:t digest:b "
+    "rewrite_seq:i quorum:i approvals:t requested_by:t bound:i deadline_ns:i on_expiry:t held_ns:i "
+    "ended_ns:i ended_by:t released_seq:i",
 )
 rewrites = _table(
     SHARED,

@@ -59,6 +59,7 @@ class Mesh:
             total = state_delta.get("cumulative_session_cost")
             if total is not None:
                 self.session.cost += total - self.member.cost
+                self.session.spent += max(0.0, total - self.member.cost)
                 self.agent.cost += max(0.0, total - self.member.cost)
                 self.member.cost = total
         return verdict, passage

@@ -35,6 +35,7 @@ class FakeGateway:
         self.replies: deque[tuple[int, dict[str, str]]] = deque()
         self.cut_after: int | None = None
         self.refuse_size: int | None = None
+        self.refusal: dict[str, Any] | None = None  # what it says to every line
         self.hang = threading.Event()
         self.key = KEY
         self._seen: dict[str, tuple[bytes, dict[str, Any]]] = {}
@@ -136,6 +137,8 @@ class FakeGateway:
         return 200, {"Content-Type": "application/x-ndjson"}, b"".join(a + b"\n" for a in answers)
 
     def _answer(self, line: bytes) -> bytes:
+        if self.refusal is not None:
+            return json.dumps(self.refusal).encode()
         try:
             log = _decode(line)
         except msgspec.MsgspecError as exc:

@@ -11,6 +11,8 @@ import pytest
 
 from observatory import Agent
 from observatory.sdk import Cancelled, Denied, NotAnswered, Outbox, Rejected
+from observatory.sdk.received import decoded
+from observatory.sdk.step import written_input
 from tests.unit.sdk.sdk_control_gateway import PATIENCE_S, ControlGateway, controlling
 from tests.unit.sdk.sdk_gateway import QUICK
 
@@ -131,19 +133,78 @@ def test_an_approved_step_returns_with_its_verdict(gateway: ControlGateway, agen
     gateway.wait_acked(gateway.judge_gate("approved", log, note="go"))
     step = asked.result(PATIENCE_S)
     assert (step.verdict.verdict, step.verdict.note, step.verdict.by) == ("approved", "go", "usr_1")
-    assert step.verdict.content is None
+    assert step.verdict.content is None and not step.verdict.edited
+    assert (step.verdict.tool_call, step.verdict.tool_input) == ("deploy", None)
 
 
 def test_an_edited_step_carries_the_new_content(gateway: ControlGateway, agent: Agent) -> None:
     """S112."""
     asked = aside(lambda: agent.ask("Mail", tool_call="mail", tool_input={"to": "all"}))
     log = gateway.held()
-    gateway.judge_gate("edited", log, content={"action": {"tool_input": "one"}})
+    content = {"action": {"tool_call": "fax", "tool_input": '{"to":"one"}'}}
+    gateway.judge_gate("edited", log, content=content)
     approval = asked.result(PATIENCE_S)
-    assert approval and approval.verdict == "edited"
-    assert approval.content == {"action": {"tool_input": "one"}}
+    assert approval and approval.verdict == "edited" and approval.edited
+    assert (approval.tool_call, approval.tool_input) == ("fax", {"to": "one"})
+    assert approval.content == content
     assert approval.step.step_id == log["meta"]["step_id"]
     assert log["action"]["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("asked_with", "approved"),
+    [
+        ({"to": ["all"], "n": 1.5}, {"to": ["all"], "n": 1.5}),
+        ('{"to":"all"}', {"to": "all"}),
+        ("all of them", "all of them"),
+        ('{"to":', '{"to":'),
+        ("\ud800", "\ud800"),
+        ([1, 2], [1, 2]),
+        (None, None),
+    ],
+)
+def test_what_was_approved_is_what_was_asked_unless_it_was_edited(
+    asked_with: Any, approved: Any, gateway: ControlGateway, agent: Agent
+) -> None:
+    """S112: as data, and as it was when it was asked."""
+    if asked_with != "\ud800":  # which no gateway takes
+        asked = aside(lambda: agent.ask("Mail", tool_call="mail", tool_input=asked_with, timeout=PATIENCE_S))
+        log = gateway.held()
+        if isinstance(asked_with, dict):
+            asked_with["to"].append("the agent thinks again while it waits")
+        gateway.judge_gate("approved", log)
+        approval = asked.result(PATIENCE_S)
+        assert approval and not approval.edited
+        assert (approval.tool_call, approval.tool_input) == ("mail", approved)
+    assert decoded(written_input(approved)) == approved
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        {"verdict": "edited"},
+        {"verdict": "edited", "content": {"action": "mail"}},
+        {"verdict": "edited", "content": {"action": {"tool_call": 7}}},
+        {"verdict": "not_required"},
+    ],
+)
+def test_an_edit_that_does_not_say_into_what_is_a_no(
+    unreadable: dict[str, Any], gateway: ControlGateway, agent: Agent
+) -> None:
+    """S113: the original was not approved."""
+    asked = aside(lambda: agent.ask("Mail", tool_call="mail", tool_input={"to": "all"}))
+    gateway.judge_gate(log=gateway.held(), **unreadable)
+    approval = asked.result(PATIENCE_S)
+    assert not approval and "could not be read" in approval.note
+    assert (approval.tool_call, approval.tool_input) == (None, None)
+
+
+def test_an_edit_that_takes_the_input_away_leaves_none(gateway: ControlGateway, agent: Agent) -> None:
+    """S112."""
+    asked = aside(lambda: agent.step("Mail", tool_call="mail", tool_input="all", hitl_required=True))
+    gateway.judge_gate("edited", gateway.held(), content={"cognition": {"intent": "Rest"}})
+    verdict = asked.result(PATIENCE_S).verdict
+    assert verdict.edited and (verdict.tool_call, verdict.tool_input) == (None, None)
 
 
 @pytest.mark.parametrize("verdict", ["rejected", "expired", "no such word"])
@@ -163,8 +224,11 @@ def test_whatever_is_not_an_approval_denies(verdict: str, gateway: ControlGatewa
 def test_what_no_gate_holds_needs_no_verdict(gateway: ControlGateway, agent: Agent) -> None:
     """S112."""
     gateway.hold = False
-    approval = agent.ask("Read a file", timeout=PATIENCE_S)
-    assert approval and approval.verdict == "not_required"
+    approval = agent.ask("Read a file", tool_call="read", tool_input={"n": 1}, timeout=PATIENCE_S)
+    assert approval and approval.verdict == "not_required" and not approval.edited
+    assert (approval.tool_call, approval.tool_input) == ("read", {"n": 1})
+    step = agent.step("Read on", tool_input={"n": 2}, hitl_required=True, timeout=PATIENCE_S)
+    assert step.verdict is not None and step.verdict.tool_input == {"n": 2}
 
 
 def test_a_gate_without_a_verdict_in_time_is_closed(gateway: ControlGateway, agent: Agent) -> None:
@@ -184,6 +248,18 @@ def test_a_message_the_gateway_refuses_is_denied(gateway: ControlGateway, agent:
     """S113."""
     approval = agent.ask("Deploy", confidence_score=7.0, timeout=PATIENCE_S)
     assert not approval and approval.verdict == "schema_violation"
+    assert approval.note.startswith("$: ")
+
+
+def test_a_denial_says_what_the_gateway_said(gateway: ControlGateway, agent: Agent) -> None:
+    """S113."""
+    gateway.refusal = {"code": 403, "status": "refused", "reason": "policy_denied", "rule_id": "pol_1",
+                       "cap": None, "detail": "a rule denies it"}  # fmt: skip
+    with pytest.raises(Denied) as caught:
+        agent.step("Deploy", hitl_required=True, timeout=PATIENCE_S)
+    assert str(caught.value) == "denied: policy_denied (rule pol_1: a rule denies it)"
+    assert isinstance(caught.value.__cause__, Rejected)
+    assert caught.value.__cause__.answer.rule_id == "pol_1"
 
 
 def test_a_gate_asked_while_the_gateway_backs_off_is_tried_at_once(tmp_path: Path) -> None:
@@ -317,6 +393,14 @@ def test_a_decision_that_nobody_took_is_denied(end: str, gateway: ControlGateway
         asked.result(PATIENCE_S)
     assert caught.value.reason == end
     agent.outbox.close()
+
+
+@pytest.mark.parametrize("owner", ["ada", "", "usr_", "agt_1"])
+def test_a_decision_is_asked_of_a_user_id_only(owner: str, gateway: ControlGateway, agent: Agent) -> None:
+    """S117."""
+    with pytest.raises(ValueError, match="`observatory users list`"):
+        agent.decide("Ship?", ["ship"], owner=owner)
+    assert gateway.envelopes == []
 
 
 def test_pulses_come_by_themselves_and_say_what_was_told(gateway: ControlGateway, tmp_path: Path) -> None:

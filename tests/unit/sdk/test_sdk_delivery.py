@@ -12,6 +12,8 @@ import pytest
 
 from observatory import Agent
 from observatory.sdk import Lost, NotAnswered, Outbox, Rejected
+from observatory.sdk.client import Answer
+from observatory.sdk.refusals import MOST_KINDS, Refusals
 from observatory.sdk.spool import Spool
 from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeClock, FakeGateway, running
 
@@ -121,9 +123,75 @@ def test_a_refused_step_is_told_to_the_log_the_callback_and_whoever_asks(
     assert good.answer(PATIENCE_S).accepted
     assert outbox.close()
     assert [r.step_id for r in told] == [bad.step_id] == [r.step_id for r in agent.rejections]
+    assert agent.rejections[-1:] == agent.rejections  # a list of its own, newest last
+    agent.rejections.clear()
+    assert len(agent.rejections) == 1
     assert "schema_violation ($: " in caplog.text
     assert len(gateway.logs) == 1
     assert sum(len(lines) for lines in gateway.requests) == 2  # never sent again
+
+
+BROKE = {
+    "code": 402, "status": "refused", "reason": "budget_exceeded", "cap": "session:* hard 5", "rule_id": None,
+    "detail": "session s may spend 5 in all",
+}  # fmt: skip
+
+
+def test_a_refusal_explains_itself(gateway: FakeGateway, tmp_path: Path) -> None:
+    gateway.refusal = BROKE
+    agent = agent_at(gateway, tmp_path)
+    with pytest.raises(Rejected) as caught:
+        agent.step("Spend").answer(PATIENCE_S)
+    told = "was refused with 402: budget_exceeded: session:* hard 5: session s may spend 5 in all"
+    assert str(caught.value).endswith(told)
+    assert (caught.value.detail, caught.value.answer.cap) == (BROKE["detail"], BROKE["cap"])
+    agent.outbox.close()
+
+
+def test_the_same_refusal_is_logged_once_and_then_counted(
+    gateway: FakeGateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway.refusal = BROKE
+    agent = agent_at(gateway, tmp_path)
+    for n in range(250):
+        agent.step(f"step {n}", cost=n)
+    assert agent.flush(PATIENCE_S)
+    gateway.refusal = BROKE | {"cap": "tenant hard 50"}
+    agent.step("refused for another reason")
+    assert agent.flush(PATIENCE_S)
+    assert [len(agent.rejections), len(agent.rejections[-10:])] == [251, 10]
+    agent.outbox.close()
+    told = [record.getMessage() for record in caplog.records if "refused with" in record.getMessage()]
+    counts = [text.split(" more like it")[0].split()[-1] if "more like" in text else "" for text in told]
+    assert counts == ["", "100", "100", "", "49"]
+    assert "session:* hard 5" in told[0] and "tenant hard 50" in told[3]
+
+
+def test_a_refusal_that_goes_on_is_told_once_a_minute_and_kinds_are_bounded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusals = Refusals("a")
+
+    def note(cap: str, now: float, detail: str = "") -> int:
+        refusals.note(Rejected(Answer(402, reason="budget_exceeded", cap=cap, detail=detail), "s"), now)
+        return len(caplog.records)
+
+    assert [note("x", now, f"spent {now}") for now in (0.0, 1.0, 59.0, 61.0, 62.0, 121.5)] == [
+        1,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
+    assert "3 more like it" in caplog.messages[1] and "spent 61" in caplog.messages[1]
+    assert note("x", 122.0) == 3
+    for n in range(MOST_KINDS):
+        note(f"cap {n}", 122.0)
+    assert len(refusals._kinds) == MOST_KINDS
+    assert "1 more like it" in caplog.messages[-1]  # told before it is forgotten
+    refusals.tell_rest(123.0)
+    assert len(caplog.records) == 4 + MOST_KINDS
 
 
 def test_a_callback_that_fails_does_not_stop_delivery(gateway: FakeGateway, tmp_path: Path) -> None:

@@ -1,12 +1,17 @@
 """Every example of the SDK runs against a gateway and ends well."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from observatory import Agent
+from observatory.sdk import Outbox
+from tests.unit.sdk.sdk_control_gateway import controlling
+from tests.unit.sdk.test_sdk_control import PATIENCE_S, QUICK, aside
 from tests.unit.sdk.sdk_gateway import KEY, running
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -24,3 +29,26 @@ def test_the_example_runs(name: str, steps: int, tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         assert "forwarded" in done.stdout
         assert len(gateway.logs) == steps
+
+
+def test_the_intervene_example_does_what_was_approved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """S112: both ways to ask act on the edit."""
+    example = runpy.run_path(str(EXAMPLES / "intervene/agent.py"))
+    with controlling() as gateway:
+        agent = Agent("a", outbox=Outbox("a", gateway.door(tmp_path), QUICK))
+        paid = aside(lambda: example["pay"](agent, 6, 98_000))
+        action = {"tool_call": "pay", "tool_input": '{"invoice":5,"amount":9800}'}
+        gateway.judge_gate("edited", gateway.held(), content={"action": action})
+        paid.result(PATIENCE_S)
+        closed = aside(lambda: example["close_the_books"](agent))
+        gateway.wait_for(lambda: gateway.intents[-1] == "Close the books")
+        action = {"tool_call": "close_books", "tool_input": '{"month":"September"}'}
+        gateway.judge_gate("edited", gateway.held(), content={"action": action})
+        closed.result(PATIENCE_S)
+        agent.outbox.close()
+        done = next(log for log in gateway.logs if log["cognition"]["intent"] == "Paid invoice 5")
+        assert done["action"]["tool_input"] == '{"invoice":5,"amount":9800}'
+    told = capsys.readouterr().out
+    assert "edited: pays 9,800 for invoice 5" in told and "closes the books of September" in told

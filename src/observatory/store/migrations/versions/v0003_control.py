@@ -35,6 +35,8 @@ ADDED = [
     "ALTER TABLE sessions ADD COLUMN held BIGINT NOT NULL DEFAULT 0",
     "ALTER TABLE sessions ADD COLUMN agents BIGINT NOT NULL DEFAULT 0",
     "ALTER TABLE sessions ADD COLUMN cost DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE sessions ADD COLUMN spent DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE sessions ADD COLUMN rejected BIGINT NOT NULL DEFAULT 0",
     "CREATE INDEX sessions_held ON sessions (tenant_id, session_no) WHERE held > 0",
     "ALTER TABLE members ADD COLUMN paused_ns BIGINT",
     "ALTER TABLE members ADD COLUMN paused_by TEXT",
@@ -45,6 +47,7 @@ ADDED = [
     "UPDATE sessions SET agents = (SELECT count(*) FROM members m WHERE m.tenant_id = sessions.tenant_id "
     "AND m.session_no = sessions.session_no), cost = (SELECT coalesce(sum(m.cost), 0) FROM members m "
     "WHERE m.tenant_id = sessions.tenant_id AND m.session_no = sessions.session_no)",
+    "UPDATE sessions SET spent = cost",
     "UPDATE agents SET cost = (SELECT coalesce(sum(m.cost), 0) FROM members m "
     "WHERE m.tenant_id = agents.tenant_id AND m.agent_no = agents.agent_no)",
 ]
@@ -54,7 +57,8 @@ TABLES = [
     """CREATE TABLE holds (
         tenant_id TEXT NOT NULL REFERENCES tenants (tenant_id), sequence_number BIGINT NOT NULL,
         session_no BIGINT NOT NULL, agent_no BIGINT NOT NULL, message_id TEXT NOT NULL, step_id TEXT NOT NULL,
-        name TEXT NOT NULL, span_id TEXT NOT NULL, message_type TEXT NOT NULL, cause TEXT NOT NULL,
+        name TEXT NOT NULL, span_id TEXT NOT NULL, message_type TEXT NOT NULL, agent_type TEXT,
+        cluster_id TEXT, cause TEXT NOT NULL,
         reason TEXT NOT NULL, recipient TEXT, state TEXT NOT NULL, gate BIGINT NOT NULL, waits TEXT,
         digest {bytes} NOT NULL,
         rewrite_seq BIGINT, quorum BIGINT NOT NULL, approvals TEXT, requested_by TEXT NOT NULL,

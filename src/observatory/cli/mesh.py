@@ -1,0 +1,68 @@
+"""`observatory sessions` and `observatory agents`: what there is to act on, newest first."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from observatory.cli.asking import Json, hand, path_of, when
+from observatory.cli.door import ANY, Api, Gateway
+from observatory.cli.terminal import show_json, show_table
+
+Limit = Annotated[int, Parameter(help="At most so many, the newest.")]
+LARGEST_PAGE = 1_000
+
+
+def sessions(*, limit: Limit = 20, json: Json = False, gateway: Gateway = ANY) -> None:
+    """Sessions, the most recently active first, with what is held in them and what they cost."""
+    with hand(gateway, json) as door:
+        page = max(1, min(limit, LARGEST_PAGE))
+        rows = [
+            _with_cost(door, row) for row in islice(door.items("/v1/sessions", limit=page), max(limit, 0))
+        ]
+    if json:
+        show_json(rows)
+        return
+    shown = [
+        (
+            row["session_id"],
+            row["agents_count"],
+            row["messages"],
+            row["held"],
+            f"{row['cost']:g}",
+            when(row["last_at"]),
+        )
+        for row in rows
+    ]
+    columns = ("SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "LAST SEEN")
+    show_table(columns, shown, "there are no sessions yet")
+
+
+def agents(*, limit: Limit = 100, json: Json = False, gateway: Gateway = ANY) -> None:
+    """Agents, the last heard first, and whether they live."""
+    with hand(gateway, json) as door:
+        rows = list(islice(door.items("/v1/agents"), max(limit, 0)))
+    if json:
+        show_json(rows)
+        return
+    shown = [
+        (
+            row["agent_id"],
+            row["agent_type"],
+            row["cluster_id"],
+            row["liveness"],
+            row["state"],
+            row["messages"],
+            when(row["last_seen_at"]),
+        )
+        for row in rows
+    ]
+    columns = ("AGENT", "TYPE", "CLUSTER", "LIVENESS", "STATE", "MESSAGES", "LAST SEEN")
+    show_table(columns, shown, "there are no agents yet")
+
+
+def _with_cost(door: Api, row: dict[str, Any]) -> dict[str, Any]:
+    """The list does not sum what a session cost; the session itself does."""
+    return row | {"cost": door.ask("GET", path_of("sessions", row["session_id"]))["cost"]}
