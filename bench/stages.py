@@ -20,7 +20,7 @@ from bench.messages import Mesh
 from bench.report import Report
 from observatory.api.ingest import line_of
 from observatory.bootstrap import built
-from observatory.gateway import pipeline, record
+from observatory.gateway import event, pipeline
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.pipeline import Batch
 from observatory.gateway.record import Service
@@ -120,15 +120,15 @@ def stages(report: Report, folder: Path) -> None:
     store, mesh, clock = furnished(folder / "stages"), Mesh(200), Clock()
     for _ in range(5):
         walk(store, mesh.logs(BATCH), None)
-    saved = pipeline.STAGES, vars(record)["link"]
+    saved = pipeline.STAGES, vars(event)["link_text"]
     pipeline.STAGES = tuple(clock.time(f"stage {_name(stage)}", stage) for stage in saved[0])
-    vars(record)["link"] = clock.time("link (canonical bytes, hashes)", saved[1])
+    vars(event)["link_text"] = clock.time("link (canonical bytes, hashes)", saved[1])
     try:
         for _ in range(count // BATCH):
             walk(store, mesh.logs(BATCH), clock)
             clock.lap()
     finally:
-        pipeline.STAGES, vars(record)["link"] = saved
+        pipeline.STAGES, vars(event)["link_text"] = saved
         store.close_lane(0)
         asyncio.run(store.stop())
     parts = {name: spent / BATCH * 1e6 for name, spent in clock.medians().items()}

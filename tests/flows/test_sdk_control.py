@@ -134,7 +134,7 @@ def test_a_refusal_carries_the_gateways_explanation(fresh_desk: Desk) -> None:
         agent.step("Spend", cost=6).answer(PATIENCE_S)
     assert "was refused with 402: budget_exceeded: session:* hard 5" in str(caught.value)
     assert "may spend 5" in (caught.value.detail or "")
-    rule = {"effect": "deny", "match": {"sender": {"agent_id": desk.name}}}
+    rule = {"effect": "deny", "match": {"sender": [desk.name]}}
     assert (made := admin.post("/v1/policies", json=rule)).status_code < 300, made.text
     with pytest.raises(Denied, match="a rule of this tenant denies this message") as denied:
         agent.session().step("Deploy", hitl_required=True, timeout=PATIENCE_S)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,8 +20,9 @@ from observatory.api.auth import allows
 from observatory.api.house import House
 from observatory.api.sockets import Socket
 from observatory.errors import GatewayStopped, QueueFull
-from observatory.gateway.interceptor import Limits, NotJson, TooLarge, Violation, intercept
+from observatory.gateway.interceptor import Limits, NotJson, Violation, intercept
 from observatory.protocol.answers import Fault, Refused, Rejected
+from observatory.protocol.message import Message
 from observatory.state import Arrival, Breach, Principal, Submission, Verdict
 
 Scope = MutableMapping[str, Any]
@@ -28,7 +30,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 JSON, NDJSON = b"application/json", b"application/x-ndjson"
 IN_FLIGHT = 1_000
-encode = msgspec.json.encode
+encode = msgspec.json.Encoder().encode
 
 
 class BodyError(Exception):
@@ -119,6 +121,8 @@ class Ingest:
         Runs in the lane's thread and is pure; `now_ns` is when the request had come in.
         """
         found = intercept(raw, self._limits)
+        if isinstance(found, Message):
+            return Arrival(found, principal, now_ns, len(raw))
         if isinstance(found, Violation):
             answer = Rejected(
                 reason="schema_violation", faults=found.faults, raw_payload_hash=found.raw_payload_hash
@@ -145,10 +149,8 @@ class Ingest:
                 answer=Rejected(reason="not_json", faults=(fault,), raw_payload_hash=found.raw_payload_hash),
                 code=400,
             )
-        if isinstance(found, TooLarge):
-            fault = Fault(path="", problem=f"a message may have {found.limit} bytes at most")
-            return Verdict(413, Rejected(reason="too_large", faults=(fault,)))
-        return Arrival(found, principal, now_ns, len(raw))
+        fault = Fault(path="", problem=f"a message may have {found.limit} bytes at most")
+        return Verdict(413, Rejected(reason="too_large", faults=(fault,)))
 
     def _hand_in(self, principal: Principal, bodies: Sequence[bytes]) -> asyncio.Future[list[Verdict]]:
         judge = partial(self.judge, principal, self._house.clock())
@@ -173,8 +175,8 @@ class Ingest:
     async def _answer_lines(self, send: Send, verdicts: list[Verdict]) -> None:
         if all(verdict.code == 503 for verdict in verdicts):
             return await self._answer(send, 503, encode(verdicts[0].answer), [(b"retry-after", b"1")])
-        for verdict in verdicts:
-            self._house.doors.count(verdict.code)
+        for code, times in Counter([verdict.code for verdict in verdicts]).items():
+            self._house.doors.count(code, times)
         body = b"\n".join([line_of(verdict) for verdict in verdicts]) + b"\n"
         return await self._send(send, 200, body, NDJSON, [])
 
@@ -239,4 +241,4 @@ class Frame(msgspec.Struct):
 
 def line_of(verdict: Verdict) -> bytes:
     """The single answer plus `code`."""
-    return b'{"code":' + str(verdict.code).encode() + b"," + encode(verdict.answer)[1:]
+    return b'{"code":%d,%b' % (verdict.code, encode(verdict.answer)[1:])

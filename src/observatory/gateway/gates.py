@@ -121,7 +121,7 @@ def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -
         if hold.on_expiry == "approve":
             hold.gate = 2
             memory.touch(hold)
-            tell_verdict(scribe, session, hold, number, "approved", who.entity_id, "nobody answered in time")
+            _tell_passed(scribe, session, hold, number, who.entity_id, "nobody answered in time")
         else:
             reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time", agents)
         return Verdict(200, flow(scribe, session, who.entity_id))
@@ -201,15 +201,22 @@ def _approved(
     if len(given) < hold.quorum:
         return Verdict(202, answer)
     hold.gate = 2
-    edited = hold.rewrite_seq is not None
-    content = msgspec.Raw(memory.raws[hold.rewrite_seq]) if edited and hold.rewrite_seq else None
-    tell_verdict(
-        scribe, session, hold, number, "edited" if edited else "approved", who.entity_id, note, content
-    )
+    _tell_passed(scribe, session, hold, number, who.entity_id, note)
     done = flow(scribe, session, who.entity_id)
     answer.state = "forwarded" if hold.state == "released" else "held"
     answer.released, answer.remaining = done.released, done.remaining
     return Verdict(200, answer)
+
+
+def _tell_passed(
+    scribe: Scribe, session: Session, hold: Hold, number: int, by: str, note: str | None
+) -> None:
+    """The agent is told what it may do: what it asked for, or what a person made of it."""
+    raw = scribe.memory.raws.get(hold.rewrite_seq) if hold.rewrite_seq is not None else None
+    content = None if raw is None else msgspec.Raw(raw)
+    # An edit without its content is a no to the SDK: never the original in its place.
+    verdict = "approved" if hold.rewrite_seq is None else "edited"
+    tell_verdict(scribe, session, hold, number, verdict, by, note, content)
 
 
 def _denied_now(rule_id: str) -> Verdict:

@@ -7,6 +7,7 @@ exact parse, any fault to the slow walk over the same structs. Pure: no clock, n
 give the same answer. It never raises on input.
 """
 
+import re
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, cast
@@ -17,7 +18,7 @@ from msgspec import UNSET
 from observatory.gateway import faults
 from observatory.protocol import clock
 from observatory.protocol.answers import Fault
-from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.decision_log import DecisionLog, Identity, Meta
 from observatory.protocol.document import has_every_key, has_no_twin_keys, parse
 from observatory.protocol.envelope import AnyEnvelope, Envelope, priority_of
 from observatory.protocol.events import INFO, SEVERITY, alert_severity
@@ -26,7 +27,7 @@ from observatory.protocol.message import Form, Message
 from observatory.protocol.messages import ActionConfirmation, Heartbeat, StatusAlert, SystemEvent
 from observatory.protocol.otel import uuid_of_trace
 from observatory.protocol.rules import MAX_SAFE
-from observatory.protocol.sealed import outline_decoder, strict_decoder
+from observatory.protocol.sealed import outline_decoder, patterns_of, strict_decoder
 from observatory.protocol.unknown import count_unknown
 
 NO_PARENT: Final = "meta.parent_step_id is missing; send null for a root step"
@@ -72,7 +73,8 @@ Intercepted = Message | Violation | NotJson | TooLarge
 _DEFAULT: Final = Limits()
 _DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ENVELOPE: Final = cast(type[Envelope], AnyEnvelope)
-_strict_log: Final = strict_decoder(DecisionLog).decode
+# Its patterns are looked at by `_fits`.
+_strict_log: Final = strict_decoder(DecisionLog, patterns=False).decode
 _lenient_log: Final = msgspec.json.Decoder(DecisionLog).decode
 _strict_envelope: Final = strict_decoder(_ENVELOPE).decode
 _lenient_envelope: Final = msgspec.json.Decoder(_ENVELOPE).decode
@@ -80,6 +82,16 @@ _outline: Final = outline_decoder(DecisionLog).decode
 _encode: Final = msgspec.json.Encoder().encode
 _json: Final = msgspec.json.Decoder().decode
 _NIL: Final = "0" * 32
+_PATTERNS: Final = patterns_of(DecisionLog)
+_is_name, _is_version, _session_pattern, _is_reference = (
+    re.compile(_PATTERNS[path]).search
+    for path in (
+        "identity.agent_id",
+        "identity.capability_version",
+        "meta.session_id",
+        "meta.parent_step_id",
+    )
+)
 
 
 def intercept(raw: bytes, limits: Limits = _DEFAULT) -> Intercepted:
@@ -92,7 +104,12 @@ def intercept(raw: bytes, limits: Limits = _DEFAULT) -> Intercepted:
         # A hint, not a verdict: a wrong guess fails to decode and gets the second look.
         if raw.startswith(b'{"meta"') or b'"envelope_version"' not in raw:
             log = _strict_log(raw)
-            if b"\\u0000" not in raw and _has_no_twin_fields(raw) and not _has_huge_cost(log):
+            if (
+                b"\\u0000" not in raw
+                and _has_no_twin_fields(raw)
+                and _fits(log.meta, log.identity)
+                and not _has_huge_cost(log)
+            ):
                 message = _from_log(raw, digest, log, ())
         else:
             envelope = _strict_envelope(raw)
@@ -111,6 +128,43 @@ def _has_no_twin_fields(raw: bytes) -> bool:
     """
     again = _encode(_outline(raw))
     return len(again) == len(raw) or has_every_key(again, raw)
+
+
+def _fits(meta: Meta, identity: Identity) -> bool:
+    """Whether all text fits its pattern, which `_strict_log` does not ask.
+
+    The names of an agent are the same in its every message, and a UUID fits wherever a name or a reference
+    does: so there is seldom anything to match.
+    """
+    step, parent, parents = meta.step_id, meta.parent_step_id, meta.parent_step_ids
+    return (
+        _are_names(
+            identity.agent_id,
+            identity.agent_type,
+            identity.capability_version,
+            meta.cluster_id,
+            identity.model,
+            identity.provider,
+            identity.recipient,
+        )
+        and (meta.session_id is None or _is_session_id(meta.session_id))
+        and (step is None or canonical_uuid(step) is not None or _is_name(step) is not None)
+        and (not parent or canonical_uuid(parent) is not None or _is_reference(parent) is not None)
+        and (not parents or all(_is_reference(one) is not None for one in parents))
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _are_names(agent_id: str, agent_type: str, version: str, *others: str | None) -> bool:
+    names = (agent_id, agent_type, *others)
+    return _is_version(version) is not None and all(
+        _is_name(one) is not None for one in names if one is not None
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _is_session_id(text: str) -> bool:
+    return _session_pattern(text) is not None
 
 
 def _has_huge_cost(log: DecisionLog) -> bool:

@@ -232,7 +232,8 @@ def _count(passage: Passage, memory: Memory, number: int) -> None:
         session.first_seq = number
     session.last_seq = number
     # By the gateway's clock: a sender's may be years off.
-    session.last_ns = max(session.last_ns, passage.received_ns)
+    if passage.received_ns > session.last_ns:
+        session.last_ns = passage.received_ns
     session.messages += 1
     memory.touch(session)
 

@@ -11,27 +11,18 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway.event import Events
+from observatory.gateway.event import Service as Service  # named here for whoever makes a scribe
 from observatory.gateway.passage import Passage
-from observatory.ledger.canonical import jcs
-from observatory.ledger.chain import link
+from observatory.ledger.chain import Linked, link
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY, severity_text
-from observatory.protocol.identity import agent_entity_id, mint
-from observatory.protocol.message import Message
+from observatory.protocol.identity import mint
 from observatory.protocol.otel import conversation_to_trace_id, span_id_of
-from observatory.protocol.steps import step_of_name
-from observatory.rows import Agent, AuditRow, DeliveryRow, Session
+from observatory.rows import AuditRow, DeliveryRow, Session
 from observatory.state import Changes, Draft, Memory, Principal
 
 SYSTEM_SESSION = "/system"  # with a slash, which no session id of an agent may hold
-
-
-class Service(msgspec.Struct, frozen=True):
-    """Who is writing, for the resource block."""
-
-    name: str
-    version: str
-    environment: str
 
 
 @lru_cache(maxsize=64)
@@ -40,49 +31,15 @@ def system_trace(tenant_id: str) -> str:
     return conversation_to_trace_id(f"{tenant_id}{SYSTEM_SESSION}")
 
 
-@lru_cache(maxsize=16_384)
-def resource(
-    service: Service,
-    tenant_id: str,
-    entity_id: str | None,
-    kind: str,
-    hub: str | None,
-    trust: str | None,
-    team: str | None = None,
-    workspace: str | None = None,
-) -> msgspec.Raw:
-    """The seed's resource table, encoded once per entity: it is the same for its every event."""
-    block: dict[str, Any] = {
-        "service.name": service.name,
-        "service.version": service.version,
-        "av.tenant.id": tenant_id,
-        "av.environment": service.environment,
-        "av.entity.type": kind,
-    }
-    if entity_id is not None:
-        block["service.instance.id"] = entity_id
-    if hub is not None:
-        block["av.entity.hub_address"] = hub
-    if trust is not None:
-        block["av.trust_level"] = trust
-    if team is not None:
-        block["av.team.id"] = team
-    if workspace is not None:
-        block["av.workspace.id"] = workspace
-    return msgspec.Raw(jcs(block))
-
-
 class Scribe:
     """Gives each draft of one batch its number, its hashes and its row."""
 
     def __init__(self, service: Service, memory: Memory, changes: Changes, now_ns: int) -> None:
-        self._service = service
         self.memory = memory
         self.changes = changes
         self.now_ns = now_ns
         self._observed = from_ns(now_ns)
-        # A batch has a handful of senders; `resource` hashes more than this to find one.
-        self._resources: dict[tuple[Any, ...], msgspec.Raw] = {}
+        self._events = Events(service, memory.tenant.tenant_id, self._observed)
 
     @property
     def next_sequence(self) -> int:
@@ -115,12 +72,20 @@ class Scribe:
                 "summary": draft.summary,
                 **draft.detail,
             },
-            "resource": self._resource(
+            "resource": self._events.resource(
                 draft.sender_id, draft.sender_type, draft.hub_address, draft.trust_level
             ),
             "attributes": attributes,
         }
-        self._write(number, event, draft.timestamp_ns, draft.session_no, draft.sender_id, draft.recipient_id)
+        linked = link(self.memory.head, event, self.memory.tenant.tenant_id)
+        self._write(
+            linked,
+            draft.timestamp_ns,
+            draft.severity,
+            draft.session_no,
+            draft.sender_id,
+            draft.recipient_id,
+        )
         return number
 
     def tell(self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any) -> None:
@@ -167,91 +132,37 @@ class Scribe:
         self, passage: Passage, session: Session, event_type: str, detail: dict[str, Any] | None = None
     ) -> int:
         """The event of a message: delivered, held, refused. Built without a draft: it is nearly every one."""
-        number = self.next_sequence
-        message, agent, sender_id = passage.message, passage.agent, passage.entity_id
-        kind = message.message_type
-        attributes: dict[str, Any] = {
-            "av.conversation.id": message.conversation_id or session.session_id,
-            "av.message.type": kind,
-            "av.message.priority": message.priority,
-            "av.delivery.latency_ms": (passage.received_ns - message.timestamp_ns) // 1_000_000,
-            "av.message.digest": "sha256:" + message.digest.hex(),
-            "av.step.id": passage.step_id,
-            "av.sender.entity_id": sender_id,
-            "av.sender.entity_type": message.sender_type,
-        }
-        hub, trust = message.hub_address, None
-        if agent is not None:
-            attributes["av.sender.agent_id"] = agent.agent_id
-            # Of this very message: another key of the same agent may vouch for less.
-            hub = hub or agent.hub_address
-            trust = "tenant_verified" if passage.principal.is_bound else "unverified"
-        if hub is not None:
-            attributes["av.sender.hub_address"] = hub
-        recipient_id = None
-        if message.recipient is not None:
-            recipient_id = _address(passage, message.recipient, attributes)
-        parent_span = message.parent_span_id
-        if parent_span is None and passage.parents:
-            parent_span = span_id_of(step_of_name(passage.parents[0]))
+        message, memory = passage.message, self.memory
+        number = memory.head.sequence_number + 1
+        event_id = mint("evt_", self.now_ns, number)
         severity = max(message.severity, SEVERITY[event_type])
-        event: dict[str, Any] = {
-            "audit_event_id": mint("evt_", self.now_ns, number),
-            "timestamp": message.timestamp,
-            "observed_timestamp": self._observed,
-            "trace_id": session.trace_id,
-            "span_id": message.span_id or span_id_of(passage.step_id),
-            "parent_span_id": parent_span,
-            "trace_flags": 1,
-            "severity_number": severity,
-            "severity_text": severity_text(severity),
-            "body": {
-                "event_type": event_type,
-                "message_id": passage.message_id,
-                "message_type": kind,
-                "summary": _summary(message),
-            },
-            "resource": self._resource(sender_id, message.sender_type, hub, trust, agent),
-            "attributes": attributes,
-        }
-        if detail is not None:
-            event["body"] |= detail
-        self._write(number, event, message.timestamp_ns, session.session_no, sender_id, recipient_id)
+        done = None
+        if detail is None:
+            done = self._events.linked(memory.head, passage, session, event_type, event_id, severity)
+        if done is None:
+            event, recipient_id = self._events.mapping(
+                passage, session, event_type, event_id, severity, detail
+            )
+            done = link(memory.head, event, memory.tenant.tenant_id), recipient_id
+        linked, to = done
+        self._write(linked, message.timestamp_ns, severity, session.session_no, passage.entity_id, to)
         return number
-
-    def _resource(
-        self,
-        entity_id: str | None,
-        kind: str,
-        hub: str | None,
-        trust: str | None,
-        agent: Agent | None = None,
-    ) -> msgspec.Raw:
-        team, workspace = (None, None) if agent is None else (agent.team_id, agent.workspace_id)
-        key = (entity_id, kind, hub, trust, team, workspace)
-        known = self._resources.get(key)
-        if known is None:
-            tenant_id = self.memory.tenant.tenant_id
-            known = self._resources[key] = resource(self._service, tenant_id, *key)
-        return known
 
     def _write(
         self,
-        number: int,
-        event: dict[str, Any],
+        linked: Linked,
         timestamp_ns: int,
+        severity: int,
         session_no: int,
         sender_id: str | None,
         recipient_id: str | None,
     ) -> None:
-        memory = self.memory
-        linked = link(memory.head, event, memory.tenant.tenant_id)
-        memory.head = linked.head
+        self.memory.head = head = linked.head
         self.changes.audit.append(
             AuditRow(
-                number,
+                head.sequence_number,
                 timestamp_ns,
-                event["severity_number"],
+                severity,
                 session_no,
                 sender_id,
                 recipient_id,
@@ -259,27 +170,6 @@ class Scribe:
                 linked.leaf_hash,
             )
         )
-
-
-def _summary(message: Message) -> str:
-    told = f"{message.message_type} from {message.sender_id}"
-    if message.tool:
-        return f"{told}: {message.tool} {message.status}"
-    return f"{told}: {message.status}" if message.status else told
-
-
-def _address(passage: Passage, recipient: str, attributes: dict[str, Any]) -> str | None:
-    """The recipient's entity id; `type:`, `cluster:` and `session:` name no entity but a place."""
-    kind = passage.message.recipient_type
-    if kind is None and recipient.startswith(("type:", "cluster:", "session:")):
-        attributes["av.recipient.address"] = recipient
-        return None
-    attributes["av.recipient.entity_type"] = kind or "agent"
-    entity_id = (
-        recipient if kind in ("user", "system") else agent_entity_id(passage.principal.tenant_id, recipient)
-    )
-    attributes["av.recipient.entity_id"] = entity_id
-    return entity_id
 
 
 def notice(

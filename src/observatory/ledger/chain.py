@@ -107,14 +107,7 @@ def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
     if "hash_chain" in event:
         raise ValueError("hash_chain is given by the ledger, not by the event")
     resource = event["resource"]
-    if type(resource) is msgspec.Raw:
-        # A deployment has a handful of resources: each is checked once, then found by its bytes.
-        named = _tenant_of_encoded(bytes(resource))
-    else:
-        check_subset((resource,))
-        named = resource.get("av.tenant.id")
-    if named != tenant_id:
-        raise ValueError("resource av.tenant.id is not the tenant whose chain this is")
+    check_resource(resource, tenant_id)
     whole = {**event, "resource": None}
     check_subset(whole.values())
 
@@ -128,10 +121,59 @@ def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
         "previous_hash": head.event_hash,
         "sequence_number": sequence_number,
     }
-    record = encode_checked(whole)
-    digest = sha256(record)
-    leaf = leaf_data(tenant_id, sequence_number, event_hash, "sha256:" + digest.hexdigest())
-    return Linked(Head(sequence_number, event_hash), event_hash, record, digest.digest(), leaf_hash(leaf))
+    return _linked(sequence_number, event_hash, encode_checked(whole), tenant_id)
+
+
+def link_text(
+    head: Head,
+    tenant_id: str,
+    attributes_and_id: str,
+    body: str,
+    observed_to_severity: str,
+    recipient: str,
+    sender: str,
+    span_id: str,
+    timestamp: str,
+    trace_id: str,
+) -> Linked | None:
+    """`link` of an event that is already text; None when it is not plain, then `link` must do it.
+
+    For the path of every message: the caller answers for it that each part is RFC 8785 text of the members
+    its name tells, in their order, that `check_resource` passed, and that the last three need no quoting.
+    """
+    sequence_number, before = head.sequence_number + 1, head.event_hash
+    hashed = (
+        f'{{"body":{body},"previous_hash":"{before}","recipient":{recipient},"sender":{sender},'
+        f'"sequence_number":{sequence_number},"span_id":"{span_id}","timestamp":"{timestamp}",'
+        f'"trace_id":"{trace_id}"}}'
+    )
+    if not hashed.isascii() or "\x7f" in hashed:  # as in `_checked_seed_bytes`
+        return None
+    event_hash = sha256_text(hashed.encode())
+    record = (
+        f'{{"attributes":{attributes_and_id},"body":{body},"hash_chain":{{"event_hash":"{event_hash}",'
+        f'"previous_hash":"{before}","sequence_number":{sequence_number}}},{observed_to_severity},'
+        f'"span_id":"{span_id}","timestamp":"{timestamp}","trace_flags":1,"trace_id":"{trace_id}"}}'
+    )
+    return _linked(sequence_number, event_hash, record.encode(), tenant_id)
+
+
+def _linked(sequence_number: int, event_hash: str, record: bytes, tenant_id: str) -> Linked:
+    digest = sha256(record).digest()
+    leaf = leaf_data(tenant_id, sequence_number, event_hash, "sha256:" + digest.hex())
+    return Linked(Head(sequence_number, event_hash), event_hash, record, digest, leaf_hash(leaf))
+
+
+def check_resource(resource: object, tenant_id: str) -> None:
+    """ValueError for a resource that could not be verified, or of another tenant."""
+    if type(resource) is msgspec.Raw:
+        # A deployment has a handful of resources: each is checked once, then found by its bytes.
+        named = _tenant_of_encoded(bytes(resource))
+    else:
+        check_subset((resource,))
+        named = resource.get("av.tenant.id") if isinstance(resource, Mapping) else None
+    if named != tenant_id:
+        raise ValueError("resource av.tenant.id is not the tenant whose chain this is")
 
 
 @lru_cache(maxsize=1024)

@@ -54,7 +54,7 @@ def parse(text: str) -> tuple[str, int]:
     if text[-1:] == "Z" and text[10:11] == "T":
         fraction = text[20:-1]
         if text[19:20] == "." and len(fraction) <= 9 and fraction.isdigit() and fraction.isascii():
-            padded = f"{fraction:0<9}"
+            padded = fraction.ljust(9, "0")
             return f"{text[:19]}.{padded}Z", _unix_second(text[:19]) * 1_000_000_000 + int(padded)
         if len(text) == 20:
             return f"{text[:19]}.000000000Z", _unix_second(text[:19]) * 1_000_000_000

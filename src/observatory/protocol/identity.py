@@ -68,6 +68,8 @@ def hyphenated(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+# A step's id is asked about when it is read, placed and written, and again as the parent of what follows.
+@lru_cache(maxsize=8_192)
 def canonical_uuid(text: str) -> str | None:
     """The lower-case hyphenated spelling of a UUID, or None when the text is no UUID."""
     if _LOWER(text):

@@ -19,27 +19,53 @@ from msgspec import UNSET, Raw, UnsetType
 T = TypeVar("T")
 
 
-def strict_decoder(tp: type[T]) -> "msgspec.json.Decoder[T]":
-    """A JSON decoder for `tp` (a struct or a union of structs) that refuses unknown fields."""
-    twin: type[T] = _sealed(typing.cast(Hashable, tp))
+def strict_decoder(tp: type[T], patterns: bool = True) -> "msgspec.json.Decoder[T]":
+    """A JSON decoder for `tp` (a struct or a union of structs) that refuses unknown fields.
+
+    Without `patterns` it does not look whether text fits its pattern; whoever decodes answers for that. A
+    regular expression costs as much as ten fields without one, and most text is the same again and again.
+    """
+    twin: type[T] = _sealed(typing.cast(Hashable, tp), patterns)
     return msgspec.json.Decoder(twin)
 
 
 @cache
-def _sealed(tp: Any) -> Any:
+def _sealed(tp: Any, patterns: bool) -> Any:
     if isinstance(tp, type) and issubclass(tp, msgspec.Struct):
-        return _sealed_struct(tp)
+        return _sealed_struct(tp, patterns)
     origin, arguments = typing.get_origin(tp), typing.get_args(tp)
     if origin is Annotated:
-        return Annotated[(_sealed(arguments[0]), *arguments[1:])]
+        rules = arguments[1:] if patterns else tuple(_without_pattern(rule) for rule in arguments[1:])
+        return Annotated[(_sealed(arguments[0], patterns), *rules)]
     if origin in (Union, types.UnionType):
-        return reduce(or_, (_sealed(one) for one in arguments))
+        return reduce(or_, (_sealed(one, patterns) for one in arguments))
     if origin in (list, tuple, dict):
-        return origin[tuple(_sealed(one) for one in arguments)]
+        return origin[tuple(_sealed(one, patterns) for one in arguments)]
     return tp
 
 
-def _sealed_struct(cls: type[msgspec.Struct]) -> type[msgspec.Struct]:
+def _without_pattern(rule: Any) -> Any:
+    if not isinstance(rule, msgspec.Meta) or rule.pattern is None:
+        return rule
+    return msgspec.Meta(min_length=rule.min_length, max_length=rule.max_length)
+
+
+def patterns_of(tp: Any, path: str = "") -> dict[str, str]:
+    """Every pattern within `tp` by where it stands: what a decoder without patterns leaves to be checked."""
+    found: dict[str, str] = {}
+    if isinstance(tp, type) and issubclass(tp, msgspec.Struct):
+        for name, hint in typing.get_type_hints(tp, include_extras=True).items():
+            found |= patterns_of(hint, f"{path}.{name}" if path else name)
+        return found
+    for one in typing.get_args(tp):
+        if isinstance(one, msgspec.Meta):
+            found |= {path: one.pattern} if one.pattern is not None else {}
+        else:
+            found |= patterns_of(one, path)
+    return found
+
+
+def _sealed_struct(cls: type[msgspec.Struct], patterns: bool) -> type[msgspec.Struct]:
     hints = typing.get_type_hints(cls, include_extras=True)
     config = cls.__struct_config__
     fields: list[tuple[str, type, Any]] = []
@@ -49,7 +75,7 @@ def _sealed_struct(cls: type[msgspec.Struct]) -> type[msgspec.Struct]:
             default = msgspec.field(default_factory=one.default_factory)
         elif one.default is msgspec.NODEFAULT:
             default = msgspec.field()
-        fields.append((one.name, _sealed(hints[one.name]), default))
+        fields.append((one.name, _sealed(hints[one.name], patterns), default))
     return msgspec.defstruct(
         cls.__name__,
         fields,

@@ -106,10 +106,10 @@ def tell(said: Said) -> Waits[Step]:
         else:
             tool_call, tool_input = asked_of(fields)
             step.verdict = Verdict("not_required", tool_call=tool_call, tool_input=tool_input)
-        is_open = False
+        is_open = not step.verdict.approved
     finally:
         speaker.orders.forget(key)
-        if is_open:  # what names it as its parent would be held with it
+        if is_open:  # what names it as its parent would be held, or refused, with it
             line.retreat(step_id, tips)
     verdict = step.verdict
     if not verdict.approved:

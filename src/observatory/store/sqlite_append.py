@@ -49,7 +49,7 @@ from observatory.store.rulebook import read_rulebook
 
 # Rows a statement. The driver gives up the interpreter a few times each statement and must get it back, so
 # there are few; and few sizes, so that they stay compiled.
-CHUNKS = (400, 100)
+CHUNKS = (400, 200, 100)
 DELIVERIES = f"deliveries (tenant_id, {', '.join(DELIVERY_COLUMNS)})"
 Rows = list[tuple[Any, ...]]
 HEAD = (

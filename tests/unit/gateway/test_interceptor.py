@@ -5,6 +5,7 @@ import json
 import uuid
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,9 @@ from observatory.gateway.interceptor import (
     Violation,
     intercept,
 )
+from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.message import Message
+from observatory.protocol.sealed import patterns_of, strict_decoder
 from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log
 
 UPPER = "0F8FAD5B-D9CB-469F-A165-70867728950E"
@@ -272,3 +275,29 @@ def test_any_json_gets_an_answer(value: Any) -> None:
 @pytest.mark.parametrize("raw", [b"[" * 1_000_000, b'{"a":' * 200_000, b"[" * 500_000 + b"]" * 500_000])
 def test_a_million_levels_do_not_exhaust_the_stack(raw: bytes) -> None:
     assert isinstance(intercept(raw), Violation | NotJson)
+
+
+@pytest.mark.parametrize("path", patterns_of(DecisionLog))
+@pytest.mark.parametrize("character", ["\x85", "\n", "\x7f"])
+def test_the_fast_path_looks_at_every_pattern(path: str, character: str) -> None:
+    """Its decoder does not: a field that gets a pattern must be looked at too."""
+    section, _, field = path.partition(".")
+    bad = f"v1.0.0{character}"
+    log = full_decision_log()
+    log[section][field] = [bad] if isinstance(log[section][field], list) else bad
+    assert all(one.startswith(path) for one in _paths(intercept(_sent(log))))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12))
+def test_the_fast_path_judges_text_as_the_decoder_with_patterns_does(text: str) -> None:
+    strict = strict_decoder(DecisionLog)
+    for path in patterns_of(DecisionLog):
+        section, _, field = path.partition(".")
+        log = full_decision_log()
+        log[section][field] = [text] if isinstance(log[section][field], list) else text
+        try:
+            strict.decode(_sent(log))
+        except msgspec.DecodeError:
+            assert isinstance(intercept(_sent(log)), Violation)
+        else:
+            assert isinstance(intercept(_sent(log)), Message)

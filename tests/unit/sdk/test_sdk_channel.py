@@ -147,7 +147,7 @@ def test_a_refused_key_is_said_once_and_tried_again(
 ) -> None:
     gateway.key = "obs_another"
     agent = Agent("a", outbox=outbox)
-    assert not agent.listen(0.3)
+    assert not agent.listen(1.0)
     warnings = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert len(warnings) == 1 and "refuses this key (401)" in warnings[0] and "obs_" not in caplog.text
     gateway.key = KEY

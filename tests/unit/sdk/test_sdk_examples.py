@@ -10,9 +10,9 @@ import pytest
 
 from observatory import Agent
 from observatory.sdk import Outbox
-from tests.unit.sdk.sdk_control_gateway import controlling
-from tests.unit.sdk.test_sdk_control import PATIENCE_S, QUICK, aside
-from tests.unit.sdk.sdk_gateway import KEY, running
+from tests.unit.sdk.sdk_control_gateway import PATIENCE_S, controlling
+from tests.unit.sdk.sdk_gateway import KEY, QUICK, running
+from tests.unit.sdk.test_sdk_control import aside
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

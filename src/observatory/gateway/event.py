@@ -1,0 +1,264 @@
+"""The audit event of a message: delivered, held, refused. Once as a mapping, once as finished text.
+
+Law: both ways give the same bytes; a test holds them against each other. `mapping` is the event as it is
+meant and can say everything. `linked` is what nearly every message takes: names and order of the members
+are known, so the canonical record is one formatted text in which only what a sender chose must be quoted.
+What messages of a batch share (a sender's members, its resource block) is worked out once. Text whose two
+canonical forms differ (see `ledger/canonical.py`) is left to the mapping.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from observatory.gateway.passage import Passage
+from observatory.ledger.canonical import jcs
+from observatory.ledger.chain import Head, Linked, check_resource, link_text
+from observatory.protocol.events import severity_text
+from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.message import Message
+from observatory.protocol.otel import span_id_of
+from observatory.protocol.steps import step_of_name
+from observatory.rows import Agent, Session
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Service(msgspec.Struct, frozen=True):
+    """Who is writing, for the resource block."""
+
+    name: str
+    version: str
+    environment: str
+
+
+@lru_cache(maxsize=16_384)
+def resource(
+    service: Service,
+    tenant_id: str,
+    entity_id: str | None,
+    kind: str,
+    hub: str | None,
+    trust: str | None,
+    team: str | None = None,
+    workspace: str | None = None,
+) -> msgspec.Raw:
+    """The seed's resource table, encoded once per entity: it is the same for its every event."""
+    block: dict[str, Any] = {
+        "service.name": service.name,
+        "service.version": service.version,
+        "av.tenant.id": tenant_id,
+        "av.environment": service.environment,
+        "av.entity.type": kind,
+    }
+    if entity_id is not None:
+        block["service.instance.id"] = entity_id
+    if hub is not None:
+        block["av.entity.hub_address"] = hub
+    if trust is not None:
+        block["av.trust_level"] = trust
+    if team is not None:
+        block["av.team.id"] = team
+    if workspace is not None:
+        block["av.workspace.id"] = workspace
+    return msgspec.Raw(jcs(block))
+
+
+class _Sender(NamedTuple):
+    """What every event of one sender holds, as JSON text."""
+
+    quoted: str  # its entity id as JSON
+    members: str  # av.sender.*, in order
+    resource_and_severity: str
+
+
+class _Recipient(NamedTuple):
+    entity_id: str | None
+    quoted: str  # its entity id as JSON
+    members: str  # av.recipient.*, in order, each with its comma
+
+
+NOBODY: Final = _Recipient(None, "null", "")
+
+
+class Events:
+    """Of the messages of one batch."""
+
+    def __init__(self, service: Service, tenant_id: str, observed: str) -> None:
+        self._service = service
+        self._tenant_id = tenant_id
+        self._observed = observed
+        self._observed_text = f'"observed_timestamp":"{observed}"'
+        # A batch has a handful of each; `resource` hashes more than this to find one.
+        self._resources: dict[tuple[Any, ...], msgspec.Raw] = {}
+        self._senders: dict[tuple[Any, ...], _Sender] = {}
+        self._recipients: dict[tuple[str, str | None], _Recipient] = {}
+
+    def resource(
+        self,
+        entity_id: str | None,
+        kind: str,
+        hub: str | None,
+        trust: str | None,
+        agent: Agent | None = None,
+    ) -> msgspec.Raw:
+        team, workspace = (None, None) if agent is None else (agent.team_id, agent.workspace_id)
+        key = (entity_id, kind, hub, trust, team, workspace)
+        known = self._resources.get(key)
+        if known is None:
+            known = self._resources[key] = resource(self._service, self._tenant_id, *key)
+        return known
+
+    def mapping(
+        self,
+        passage: Passage,
+        session: Session,
+        event_type: str,
+        event_id: str,
+        severity: int,
+        detail: dict[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], str | None]:
+        """The event without its place in the chain, and the recipient's entity id."""
+        message, agent, sender_id = passage.message, passage.agent, passage.entity_id
+        kind = message.message_type
+        attributes: dict[str, Any] = {
+            "av.conversation.id": message.conversation_id or session.session_id,
+            "av.message.type": kind,
+            "av.message.priority": message.priority,
+            "av.delivery.latency_ms": (passage.received_ns - message.timestamp_ns) // 1_000_000,
+            "av.message.digest": "sha256:" + message.digest.hex(),
+            "av.step.id": passage.step_id,
+            "av.sender.entity_id": sender_id,
+            "av.sender.entity_type": message.sender_type,
+        }
+        hub, trust = _standing(passage)
+        if agent is not None:
+            attributes["av.sender.agent_id"] = agent.agent_id
+        if hub is not None:
+            attributes["av.sender.hub_address"] = hub
+        recipient_id = None
+        if message.recipient is not None:
+            recipient_id, members = _address(self._tenant_id, message.recipient, message.recipient_type)
+            attributes |= members
+        event: dict[str, Any] = {
+            "audit_event_id": event_id,
+            "timestamp": message.timestamp,
+            "observed_timestamp": self._observed,
+            "trace_id": session.trace_id,
+            "span_id": message.span_id or span_id_of(passage.step_id),
+            "parent_span_id": _parent_span(passage),
+            "trace_flags": 1,
+            "severity_number": severity,
+            "severity_text": severity_text(severity),
+            "body": {
+                "event_type": event_type,
+                "message_id": passage.message_id,
+                "message_type": kind,
+                "summary": _summary(message),
+                **(detail or {}),
+            },
+            "resource": self.resource(sender_id, message.sender_type, hub, trust, agent),
+            "attributes": attributes,
+        }
+        return event, recipient_id
+
+    def linked(
+        self, head: Head, passage: Passage, session: Session, event_type: str, event_id: str, severity: int
+    ) -> tuple[Linked, str | None] | None:
+        """`mapping` and `link` in one, for an event without detail; None when its text is not plain."""
+        message = passage.message
+        kind, step_id = message.message_type, passage.step_id
+        sender = self._sender(passage, severity)
+        to = NOBODY
+        if message.recipient is not None:
+            to = self._recipient(message.recipient, message.recipient_type)
+        span = _parent_span(passage)
+        parent = "null" if span is None else f'"{span}"'
+        # Not quoted: words and ids of the contract, times and hex digits hold nothing to escape.
+        linked = link_text(
+            head,
+            self._tenant_id,
+            f'{{"av.conversation.id":{_quoted(message.conversation_id or session.session_id)},'
+            f'"av.delivery.latency_ms":{(passage.received_ns - message.timestamp_ns) // 1_000_000},'
+            f'"av.message.digest":"sha256:{message.digest.hex()}","av.message.priority":"{message.priority}",'
+            f'"av.message.type":"{kind}",{to.members}{sender.members},'
+            f'"av.step.id":{_quoted(step_id)}}},"audit_event_id":"{event_id}"',
+            f'{{"event_type":"{event_type}","message_id":"{passage.message_id}","message_type":"{kind}",'
+            f'"summary":{_quoted(_summary(message))}}}',
+            f'{self._observed_text},"parent_span_id":{parent},{sender.resource_and_severity}',
+            to.quoted,
+            sender.quoted,
+            message.span_id or span_id_of(step_id),
+            message.timestamp,
+            session.trace_id,
+        )
+        return None if linked is None else (linked, to.entity_id)
+
+    def _sender(self, passage: Passage, severity: int) -> _Sender:
+        message, agent, entity_id = passage.message, passage.agent, passage.entity_id
+        hub, trust = _standing(passage)
+        names = None if agent is None else (agent.agent_id, agent.team_id, agent.workspace_id)
+        key = (entity_id, message.sender_type, hub, trust, names, severity)
+        known = self._senders.get(key)
+        if known is None:
+            block = self.resource(entity_id, message.sender_type, hub, trust, agent)
+            check_resource(block, self._tenant_id)
+            members = {"av.sender.entity_id": entity_id, "av.sender.entity_type": message.sender_type}
+            if agent is not None:
+                members["av.sender.agent_id"] = agent.agent_id
+            if hub is not None:
+                members["av.sender.hub_address"] = hub
+            known = self._senders[key] = _Sender(
+                _quoted(entity_id),
+                jcs(members).decode()[1:-1],
+                f'"resource":{bytes(block).decode()},"severity_number":{severity},'
+                f'"severity_text":"{severity_text(severity)}"',
+            )
+        return known
+
+    def _recipient(self, recipient: str, kind: str | None) -> _Recipient:
+        known = self._recipients.get((recipient, kind))
+        if known is None:
+            entity_id, members = _address(self._tenant_id, recipient, kind)
+            quoted = "null" if entity_id is None else _quoted(entity_id)
+            text = jcs(members).decode()[1:-1] + ","
+            known = self._recipients[recipient, kind] = _Recipient(entity_id, quoted, text)
+        return known
+
+
+def _quoted(text: str) -> str:
+    return _encode(text).decode()
+
+
+def _standing(passage: Passage) -> tuple[str | None, str | None]:
+    """The sender's hub address and its trust level; an agent's only."""
+    hub, agent = passage.message.hub_address, passage.agent
+    if agent is None:
+        return hub, None
+    # Of this very message: another key of the same agent may vouch for less.
+    return hub or agent.hub_address, "tenant_verified" if passage.principal.is_bound else "unverified"
+
+
+def _parent_span(passage: Passage) -> str | None:
+    span = passage.message.parent_span_id
+    if span is None and passage.parents:
+        return span_id_of(step_of_name(passage.parents[0]))
+    return span
+
+
+def _summary(message: Message) -> str:
+    told = f"{message.message_type} from {message.sender_id}"
+    if message.tool:
+        return f"{told}: {message.tool} {message.status}"
+    return f"{told}: {message.status}" if message.status else told
+
+
+def _address(tenant_id: str, recipient: str, kind: str | None) -> tuple[str | None, dict[str, str]]:
+    """The recipient's entity id; `type:`, `cluster:` and `session:` name no entity but a place."""
+    if kind is None and recipient.startswith(("type:", "cluster:", "session:")):
+        return None, {"av.recipient.address": recipient}
+    entity_id = recipient if kind in ("user", "system") else agent_entity_id(tenant_id, recipient)
+    return entity_id, {"av.recipient.entity_type": kind or "agent", "av.recipient.entity_id": entity_id}

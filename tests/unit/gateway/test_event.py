@@ -1,0 +1,115 @@
+"""The event of a message: as a mapping and as text it is the same bytes, whatever a sender writes."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from observatory.gateway.event import Events, Service
+from observatory.gateway.interceptor import intercept
+from observatory.gateway.passage import Passage
+from observatory.ledger.chain import GENESIS_HASH, Head, link
+from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.message import Message
+from observatory.rows import Agent, Session
+from observatory.state import Principal
+from tests.samples import MESSAGE_TYPES, decision_log, envelope
+
+TENANT = "tnt_default"
+SERVICE = Service("observatory", "0.1.0", "test")
+OBSERVED = "2026-02-16T14:32:01.125000000Z"
+HEAD = Head(41, GENESIS_HASH)
+EVENT_ID, MESSAGE_ID = "evt_01a1e1bb-fe5f-7794-9ba3-5d000000002a", "msg_01a1e1bb-fe5f-74c2-948f-a60c90e89e1d"
+# Quotes, backslashes, accents and astral characters; what no name may hold is left out.
+names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20)
+sessions = names.map(lambda text: text.replace("/", "-"))
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+
+
+def _passage(
+    message: Message, bound: bool = False, parents: tuple[str, ...] = (), **of_agent: Any
+) -> tuple[Passage, Session]:
+    session = Session(session_no=3, session_id=message.session_id or "s", trace_id="ab" * 16)
+    is_agent = message.sender_type == "agent"
+    entity_id = agent_entity_id(TENANT, message.sender_id) if is_agent else message.sender_id
+    agent = Agent(agent_no=1, entity_id=entity_id, agent_id=message.sender_id, **of_agent)
+    principal = Principal(
+        tenant_id=TENANT, role="agent", key_id="key_1", agent_id=message.sender_id if bound else None
+    )
+    step_id = message.step_id or "a-step"
+    passage = Passage(
+        message,
+        principal,
+        1_771_252_321_000_000_000,
+        agent=agent if is_agent else None,
+        session=session,
+        entity_id=entity_id,
+        step_id=step_id,
+        name=f"{session.session_id}/{step_id}",
+        parents=parents,
+        message_id=MESSAGE_ID,
+    )
+    return passage, session
+
+
+def _is_the_same(passage: Passage, session: Session, event_type: str = "message_delivered") -> bool:
+    """Whether text was possible; that it equals the mapping is asserted."""
+    events = Events(SERVICE, TENANT, OBSERVED)
+    event, recipient_id = events.mapping(passage, session, event_type, EVENT_ID, 9)
+    meant = link(HEAD, event, TENANT)
+    for _ in range(2):  # worked out, then recalled
+        written = events.linked(HEAD, passage, session, event_type, EVENT_ID, 9)
+        assert written is None or written == (meant, recipient_id)
+    return written is not None
+
+
+def _intercepted(value: dict[str, Any]) -> Message:
+    message = intercept(json.dumps(value).encode())
+    assert isinstance(message, Message), message
+    return message
+
+
+@given(names, words, sessions, names, st.none() | names, st.booleans(), st.none() | names)
+def test_a_decision_log_is_the_same_bytes_as_mapping_and_as_text(
+    agent_id: str, tool: str, session_id: str, step_id: str, to: str | None, bound: bool, team: str | None
+) -> None:
+    message = _intercepted(
+        decision_log(
+            meta={"session_id": session_id, "step_id": step_id},
+            identity={"agent_id": agent_id, "recipient": to},
+            action={"tool_call": tool},
+        )
+    )
+    parents = () if team is None else (f"{session_id}/{team}",)
+    passage, session = _passage(message, bound, parents, team_id=team, hub_address=team)
+    plain = all(" " <= one <= "~" for one in f"{agent_id}{tool}{to or ''}")
+    assert _is_the_same(passage, session) or not plain
+
+
+@pytest.mark.parametrize("to", ["type:writer", "cluster:c", "session:s", "writer-1", None])
+def test_every_kind_of_address_is_written(to: str | None) -> None:
+    assert _is_the_same(*_passage(_intercepted(decision_log(identity={"recipient": to}))))
+
+
+@pytest.mark.parametrize("message_type", MESSAGE_TYPES)
+def test_every_envelope_is_the_same_bytes_as_mapping_and_as_text(message_type: str) -> None:
+    message = _intercepted(envelope(message_type))
+    assert _is_the_same(*_passage(message, workspace_id="w"), "heartbeat")
+
+
+def test_text_whose_canonical_forms_differ_is_left_to_the_mapping() -> None:
+    for tool in ("käse", "\x7f"):
+        assert not _is_the_same(*_passage(_intercepted(decision_log(action={"tool_call": tool}))))
+
+
+def test_no_event_enters_another_tenants_chain() -> None:
+    passage, session = _passage(_intercepted(decision_log()))
+    events = Events(SERVICE, TENANT, OBSERVED)
+    events._tenant_id = "tnt_other"
+    events._resources[passage.entity_id, "agent", None, "unverified", None, None] = Events(
+        SERVICE, TENANT, OBSERVED
+    ).resource(passage.entity_id, "agent", None, "unverified")
+    with pytest.raises(ValueError, match="tenant"):
+        events.linked(HEAD, passage, session, "message_delivered", EVENT_ID, 9)
