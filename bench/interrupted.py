@@ -34,6 +34,8 @@ from observatory.ledger.verify import GENESIS
 
 Json = dict[str, Any]
 LOAD_S = (0.15, 0.5)
+MANY = 20
+FIRST_S = 30
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Promised:
     commands: list[str] = field(default_factory=list)  # intervention ids
     faults: list[str] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
+    rewrites: int = 0
 
 
 class Caller(threading.Thread):
@@ -156,6 +159,7 @@ class Hand(Caller):
             self.promised.faults.append(f"{word}: {answer.status_code} {answer.text[:200]}")
         elif (done := answer.json().get("intervention_id")) is not None:
             self.promised.commands.append(done)
+            self.promised.rewrites += word == "rewrite"
 
 
 @dataclass
@@ -174,8 +178,10 @@ class Outcome:
     seconds: float = 0.0
 
     def judge(self) -> None:
-        if not self.kills_with_messages_held or not self.released or not self.rewritten:
-            raise Lost("nothing was held at any kill, or nothing rewritten and released: nothing is proved")
+        if not self.released or not self.rewritten:
+            raise Lost("nothing was held and released, or nothing rewritten: the run proves nothing")
+        if self.cycles >= MANY and not self.kills_with_messages_held:
+            raise Lost("nothing was held at any audited kill: the run proves nothing")
 
     def table(self) -> str:
         rows = [
@@ -316,6 +322,10 @@ def run(
     for one in team:
         one.start()
     try:
+        gate.set()
+        deadline = time.monotonic() + FIRST_S
+        while not promised.rewrites and time.monotonic() < deadline:  # else a short run may prove nothing
+            time.sleep(0.05)
         for number in range(1, cycles + 1):
             gate.set()
             time.sleep(chance.uniform(*LOAD_S))
@@ -367,9 +377,8 @@ def _finish(hand: Hand, voices: list[Voice]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.interrupted", description=(__doc__ or "").split("\n")[0]
-    )
+    told = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m bench.interrupted", description=told)
     parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--db", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
