@@ -26,7 +26,7 @@ def test_acknowledged_messages_survive_kill_9_exactly_once(kind: str, cycles: in
     """S20, S21: what was answered 202 is there after kill -9, once, as answered; repeats wrote nothing."""
     with arena(kind, tmp_path / "data") as (gateway, evidence):
         outcome = run(gateway, evidence, cycles, writers=8, seed=20_260_216, say=print)
-    assert outcome.cycles == cycles
+    assert outcome.cycles >= cycles
     assert outcome.kills_in_transaction >= 1
     assert outcome.stored == outcome.acknowledged > 0
     assert outcome.resent > 0
