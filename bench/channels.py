@@ -82,7 +82,7 @@ def pour(port: int, key: str, flowing: Event, ending: Event, sent: Any) -> None:
         if sent.value >= RATE:
             flowing.set()
         due += TICK_S
-        time.sleep(max(0.0, due - time.monotonic()))
+        time.sleep(max(0.0, due - time.monotonic()))  # the pace: evenly, catching up when late
     wire.close()
 
 
@@ -114,7 +114,7 @@ async def measured(gateway: Gateway, report: Report, label: str, commands: int) 
         http.headers.update(operator)
         for worker in workers:  # every channel has carried something before it is weighed
             await command(http, worker, "pause")
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(SETTLE_S)  # nothing tells when memory has settled
         rss = gateway.rss_mb()
         report.say(f"  {label}: {CHANNELS} channels: {rss:.0f} MB, {before:.0f} MB before")
         report.add(Figure(f"{CHANNELS} channels, memory ({label})", "MB", rss, 600, is_limit=True))
@@ -147,7 +147,7 @@ async def _under_load(
         for worker in workers:
             for kind in KINDS:
                 times.append(await command(http, worker, kind))
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0.005)  # the pace: commands one by one, as from a hand
         rate = (sent.value - start) / (time.monotonic() - began)
         report.say(f"  meanwhile {rate:,.0f} msg/s were ingested")
         return times

@@ -9,32 +9,22 @@ kill met an open transaction, or none met a message in flight, has proved nothin
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import random
-import shutil
-import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench.evidence import Evidence, PostgresEvidence, SqliteEvidence, check_chain
+from bench.evidence import Evidence, check_chain
 from bench.gateway import Gateway
-from bench.postgres import database
-from bench.report import OUT
+from bench.soak import Lost, arena, conduct, table, tell, words
 from bench.writers import Ledger, Writer
 from observatory.ledger.verify import GENESIS
 
-LOAD_S = (0.1, 0.5)
+__all__ = ["Lost", "Outcome", "Witness", "arena", "run"]
+LOAD_S = (0.1, 0.5)  # so long the writers write before each kill
 FULL_EVERY = 10
 EXTRA = 15
-
-
-class Lost(Exception):
-    """A promise was broken; the sentence says which."""
 
 
 @dataclass
@@ -61,25 +51,23 @@ class Outcome:
             raise Lost("no message was in flight at any kill: the run proves nothing")
 
     def table(self) -> str:
-        rows = [
-            ("kill -9 cycles", self.cycles),
-            ("kills that met an open write transaction", self.kills_in_transaction),
-            ("kills with messages in flight", self.kills_with_messages_in_flight),
-            ("messages in flight at the kills", self.in_flight),
-            ("messages acknowledged", self.acknowledged),
-            ("messages stored", self.stored),
-            ("messages sent again after a kill", self.resent),
-            ("… of which had been committed: answered as before", self.answered_as_before),
-            ("requests told to come again (429, 503)", self.refused),
-            ("acknowledged messages lost", 0),
-            ("messages stored twice", 0),
-            ("events verified in the chain", self.events),
-            ("checks of the whole chain", self.full_checks),
-        ]
-        lines = [f"{name:<52}{value:>10,}" for name, value in rows]
-        lines.append(f"{'average restart':<52}{self.restart_s / max(1, self.cycles):>8.2f} s")
-        lines.append(f"{'whole run':<52}{self.seconds:>8.1f} s")
-        return "\n".join(lines)
+        counts = {
+            "kill -9 cycles": self.cycles,
+            "kills that met an open write transaction": self.kills_in_transaction,
+            "kills with messages in flight": self.kills_with_messages_in_flight,
+            "messages in flight at the kills": self.in_flight,
+            "messages acknowledged": self.acknowledged,
+            "messages stored": self.stored,
+            "messages sent again after a kill": self.resent,
+            "… of which had been committed: answered as before": self.answered_as_before,
+            "requests told to come again (429, 503)": self.refused,
+            "acknowledged messages lost": 0,
+            "messages stored twice": 0,
+            "events verified in the chain": self.events,
+            "checks of the whole chain": self.full_checks,
+        }
+        restart = f"{self.restart_s / max(1, self.cycles):.2f}"
+        return table(counts, {"average restart": restart, "whole run": f"{self.seconds:.1f}"})
 
 
 class Witness:
@@ -138,7 +126,7 @@ def run(
         while number < cycles or (not outcome.kills_in_transaction and number < cycles + EXTRA):
             number += 1
             gate.set()
-            time.sleep(chance.uniform(*LOAD_S))
+            time.sleep(chance.uniform(*LOAD_S))  # the load itself: a kill at a random moment of it
             gate.clear()
             line = _kill(gateway, evidence, team, outcome)
             restarted = time.monotonic()
@@ -152,7 +140,7 @@ def run(
                 f"cycle {number:>3}/{cycles}: {line}; head {witness.head:,}{'; whole chain' if whole else ''}"
             )
         gate.set()
-        time.sleep(0.3)
+        time.sleep(0.3)  # load once more, for what the last kill cut off to be sent again
     finally:
         gate.set()
         for writer in team:
@@ -186,49 +174,15 @@ def _sum_up(outcome: Outcome, ledger: Ledger, witness: Witness) -> None:
     outcome.answered_as_before = ledger.answered_as_before
 
 
-@contextlib.contextmanager
-def arena(kind: str, folder: Path) -> Iterator[tuple[Gateway, Evidence]]:
-    """A gateway on an empty database of that kind, and the outsider's view of it."""
-    if kind == "sqlite":
-        gateway = Gateway(folder)
-        try:
-            yield gateway, SqliteEvidence(folder / "observatory.db")
-        finally:
-            gateway.kill()
-        return
-    with database() as url:
-        gateway = Gateway(folder, db=url)
-        try:
-            yield gateway, PostgresEvidence(url)
-        finally:
-            gateway.kill()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.kill", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--cycles", type=int, default=100)
-    parser.add_argument("--db", choices=("sqlite", "postgres"), default="sqlite")
+    parser = words("bench.kill", __doc__, cycles=100)
     parser.add_argument("--writers", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)
-    OUT.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="kill-", dir=OUT))
-    try:
-        with arena(asked.db, folder) as (gateway, evidence):
-            outcome = run(
-                gateway,
-                evidence,
-                asked.cycles,
-                asked.writers,
-                asked.seed,
-                lambda text: print(text, flush=True),
-            )
-    except Lost as lost:
-        print(f"\nFAILED: {lost}\nthe folder is kept: {folder}", file=sys.stderr)
-        sys.exit(1)
-    print("\n" + outcome.table())
-    shutil.rmtree(folder, ignore_errors=True)
+    conduct(
+        "kill",
+        asked,
+        lambda gateway, evidence: run(gateway, evidence, asked.cycles, asked.writers, asked.seed, tell),
+    )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from observatory.sdk import Agent, Cancelled, Delivery, Denied
 
 INVOICES = {5: 1_200, 6: 98_000, 7: 1_200}
 LONGEST_S = 600  # for somebody who plays the operator by hand
+WORK_S = 0.2  # in place of the real work
 
 
 def say(text: str) -> None:
@@ -27,7 +28,7 @@ def read_invoices(agent: Agent) -> None:
         for prompt in agent.prompts():
             say(f"a person says: {prompt.text}")
             return
-        time.sleep(0.2)
+        time.sleep(WORK_S)
 
 
 def pay(agent: Agent, number: int, amount: int) -> None:
@@ -71,7 +72,7 @@ def reconcile(agent: Agent) -> None:
         agent.step("Reconcile the accounts", tool_call="reconcile", status="success")
         if time.monotonic() - begun > 0.3:
             say(f"was stopped for {time.monotonic() - begun:.1f} s, now reconciles again")
-        time.sleep(0.2)
+        time.sleep(WORK_S)
 
 
 def main() -> None:

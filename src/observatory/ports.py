@@ -159,7 +159,7 @@ class Directory(Protocol):
         """The principal and the stored key hash for a key's public part; None if unknown or ended."""
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
-        """Rows of a small table of this tenant, in no order."""
+        """Rows of a small table of this tenant, in no order; a list (not empty) means any of its values."""
 
     async def sessions_page(self, tenant_id: str, before: int | None, limit: int) -> list[dict[str, Any]]:
         """Sessions by last activity, newest first; `before` is the last activity of the page before."""

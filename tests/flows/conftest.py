@@ -1,6 +1,8 @@
 """Gateways for flow tests: `server` and `tight_server` are shared by all, `fresh_server` belongs to one test.
 
-A start costs seconds on a busy machine; a test that stops, kills or fills its gateway takes a fresh one.
+A start costs seconds on a busy machine: a test that changes what holds for a whole tenant takes a tenant of
+its own, and only one that stops, kills or fills its gateway takes a fresh gateway. `either_…` runs a test
+twice, on SQLite and on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from bench.postgres import ask, running
+from tests.flows.databases import DATABASES, options_of
 from tests.flows.server import Server
+from tests.flows.tenant import Tenant
 
 TIGHT = {
     "QUEUE_MESSAGES": "2",
@@ -27,9 +31,15 @@ TIGHT = {
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(tmp_path_factory.mktemp("gateway") / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def server(sqlite_server: Server) -> Server:
+    """A file whose every promise is kept on both databases says so by a `server` of its own."""
+    return sqlite_server
 
 
 @pytest.fixture(scope="session")
@@ -61,8 +71,28 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory, postgres_url: str)
         yield running_there
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=DATABASES)
 def either_server(request: pytest.FixtureRequest) -> Server:
     """A promise is kept on both databases."""
-    found: Server = request.getfixturevalue("server" if request.param == "sqlite" else "postgres_server")
+    found: Server = request.getfixturevalue(f"{request.param}_server")
     return found
+
+
+@pytest.fixture
+def either_tenant(either_server: Server, tmp_path: Path) -> Iterator[Tenant]:
+    """As good as a fresh gateway for all that is a tenant's own, at a fraction of its price."""
+    made = Tenant(either_server, tmp_path / "tenant")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(params=DATABASES)
+def either_options(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Options of a gateway on an empty database of its own, for tests that start it with settings."""
+    return options_of(request)
+
+
+@pytest.fixture
+def either_fresh_server(either_options: tuple[str, ...], tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path / "data", *either_options) as running:
+        yield running

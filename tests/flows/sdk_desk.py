@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
 import uuid
-from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from observatory import Agent
 from tests.flows.server import Server
+from tests.waiting import PATIENCE_S, aside, until
 
-PATIENCE_S = 30.0
+__all__ = ["PATIENCE_S", "Desk", "Json", "aside", "until"]
 Json = dict[str, Any]
 
 
@@ -51,8 +48,7 @@ class Desk:
 
     def held(self) -> Json:
         """The message of the agent that waits at a gate, once it does."""
-        until(lambda: self.holds())
-        return self.holds()[0]
+        return until(self.holds)[0]
 
     def holds(self) -> list[Json]:
         items = self.server.http("operator").get("/v1/holds", params={"limit": 1000}).json()["items"]
@@ -61,24 +57,3 @@ class Desk:
     def inbox(self) -> list[Json]:
         answer = self.server.http("admin").get(f"/v1/agents/{self.name}/inbox")
         return list(answer.json()["items"])
-
-
-def until(done: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def aside(act: Callable[[], Any]) -> Future[Any]:
-    """What the agent does in its own thread."""
-    done: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(act())
-        except Exception as exc:  # noqa: BLE001
-            done.set_exception(exc)
-
-    threading.Thread(target=run, daemon=True).start()
-    return done

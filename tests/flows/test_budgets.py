@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.flows.fleet import named
 from tests.flows.server import Server
+from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
 
 Json = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A gateway of this module: its budgets are nobody else's."""
-    with Server(tmp_path_factory.mktemp("budgets") / "data") as running:
-        yield running
-
-
 @pytest.fixture
-def server(mesh: Server) -> Iterator[Server]:
-    yield mesh
-    for item in mesh.http("operator").get("/v1/budgets").json()["items"]:
-        assert mesh.http("operator").delete(f"/v1/budgets/{item['budget_id']}").status_code == 200
+def server(either_tenant: Tenant) -> Tenant:
+    """On both databases; the budgets of a test are nobody else's."""
+    return either_tenant
 
 
 def log(agent: str, session: str = "", **state_delta: Any) -> Json:
@@ -37,10 +30,6 @@ def log(agent: str, session: str = "", **state_delta: Any) -> Json:
         identity={"agent_id": agent},
         state_delta={"cumulative_session_cost": None, **state_delta},
     )
-
-
-def named(prefix: str = "agent") -> str:
-    return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
 def put(server: Server, scope: str, target: str | None = None, **caps: Any) -> Json:
@@ -108,14 +97,14 @@ def test_two_senders_at_once_never_pass_a_hard_cap_s154(server: Server) -> None:
     assert shown(server, budget["budget_id"])["spent"] == 9.9
 
 
-def test_what_is_spent_outlives_a_kill_s154(fresh_server: Server) -> None:
-    agent = named()
-    budget = put(fresh_server, "agent", agent, hard=1.0)
-    assert fresh_server.send(log(agent, cost=0.9)).status_code == 202
-    fresh_server.restart(kill=True)
-    assert fresh_server.send(log(agent, cost=0.2)).status_code == 402
-    assert fresh_server.send(log(agent, cost=0.1)).status_code == 202
-    assert shown(fresh_server, budget["budget_id"])["remaining"] == 0
+def test_what_is_spent_outlives_a_kill_s154(either_fresh_server: Server) -> None:
+    server, agent = either_fresh_server, named()
+    budget = put(server, "agent", agent, hard=1.0)
+    assert server.send(log(agent, cost=0.9)).status_code == 202
+    server.restart(kill=True)
+    assert server.send(log(agent, cost=0.2)).status_code == 402
+    assert server.send(log(agent, cost=0.1)).status_code == 202
+    assert shown(server, budget["budget_id"])["remaining"] == 0
 
 
 def test_beyond_the_soft_cap_one_message_waits_for_a_person_s155(server: Server) -> None:
@@ -135,7 +124,7 @@ def test_beyond_the_soft_cap_one_message_waits_for_a_person_s155(server: Server)
 
 
 @pytest.mark.req(134)
-def test_sessions_agents_clusters_and_the_tenant_have_caps_s157(server: Server) -> None:
+def test_sessions_agents_clusters_and_the_tenant_have_caps_s157(server: Tenant) -> None:
     session, alice, bob = named("ses"), named("alice"), named("bob")
     put(server, "session", "*", hard=1.0)
     assert server.send(log(alice, session, cumulative_session_cost=0.6)).status_code == 202
@@ -155,7 +144,7 @@ def test_sessions_agents_clusters_and_the_tenant_have_caps_s157(server: Server) 
     elsewhere["meta"]["cluster_id"] = "elsewhere"
     assert server.send(elsewhere).status_code == 202
     put(server, "tenant", hard=0.0)
-    assert server.send(log(named(), cost=0.01)).json()["cap"].startswith("tenant:tnt_default hard 0")
+    assert server.send(log(named(), cost=0.01)).json()["cap"] == f"tenant:{server.tenant_id} hard 0"
     assert server.send(log(named())).status_code == 202  # it reports no cost
     assert server.send(envelope("heartbeat")).status_code == 202
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,14 @@ from observatory.sdk import Agent, Cancelled, Decision, Denied
 from tests.flows.hand import answer, done, held, of, refused, state_of, typing
 from tests.flows.server import COMMAND, Server, clean_environment, observatory
 from tests.samples import decision_log
+from tests.waiting import until
+
+
+@pytest.fixture
+def server(either_server: Server) -> Server:
+    """On both databases."""
+    return either_server
+
 
 # --- holds and the answers at a gate ---
 
@@ -225,13 +232,11 @@ def _quiet(agent: Agent, owner: str) -> None:
 
 
 def _decision_of(server: Server, agent_id: str) -> str:
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        for row in server.http("operator").get("/v1/decisions/pending").json()["items"]:
-            if row["agent_id"] == agent_id:
-                return str(row["decision_id"])
-        time.sleep(0.02)
-    raise AssertionError("no decision came")
+    def asked() -> str:
+        rows = server.http("operator").get("/v1/decisions/pending").json()["items"]
+        return next((str(row["decision_id"]) for row in rows if row["agent_id"] == agent_id), "")
+
+    return until(asked)
 
 
 # --- answers, refusals, exit codes ---

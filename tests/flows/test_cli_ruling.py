@@ -8,41 +8,44 @@ import pytest
 
 from tests.flows.hand import answer, done, held, of, refused, typing
 from tests.flows.server import Server, observatory
+from tests.flows.tenant import Tenant
 from tests.samples import decision_log
+
+
+@pytest.fixture
+def server(either_server: Server) -> Server:
+    """On both databases."""
+    return either_server
+
 
 # --- rules, caps, weights ---
 
 
 @pytest.mark.req(225)
-def test_a_rule_is_tried_added_listed_and_removed(fresh_server: Server) -> None:
-    held(fresh_server, "ruled-1", tool="rm")
-    tried = done(fresh_server, "policy", "dry-run", "deny", "--tool", "rm")
+def test_a_rule_is_tried_added_listed_and_removed(either_tenant: Tenant) -> None:
+    server = either_tenant
+    held(server, "ruled-1", tool="rm")
+    tried = done(server, "policy", "dry-run", "deny", "--tool", "rm")
     assert tried.splitlines()[0].endswith("1 denied, 0 held") and "ruled-1\t1\t0" in tried
-    assert answer(fresh_server, "policy", "dry-run", "hold", "--sender", "ruled-*")["held"] == 1
-    assert "Deny tool rm from now on?" in refused(
-        fresh_server, "policy", "add", "deny", "--tool", "rm", code=2
-    )
-    denied = answer(fresh_server, "policy", "add", "deny", "--tool", "rm", "--note", "never", "--yes")
-    gate = answer(
-        fresh_server, "policy", "add", "hold", "--tool", "deploy", "--quorum", "2", "--deadline", "60"
-    )
+    assert answer(server, "policy", "dry-run", "hold", "--sender", "ruled-*")["held"] == 1
+    assert "Deny tool rm from now on?" in refused(server, "policy", "add", "deny", "--tool", "rm", code=2)
+    denied = answer(server, "policy", "add", "deny", "--tool", "rm", "--note", "never", "--yes")
+    gate = answer(server, "policy", "add", "hold", "--tool", "deploy", "--quorum", "2", "--deadline", "60")
     assert (gate["quorum"], gate["deadline_s"], gate["position"]) == (2, 60, 2)
-    lines = done(fresh_server, "policy", "list").splitlines()
+    lines = done(server, "policy", "list").splitlines()
     assert lines[1].split("\t")[2:] == ["deny", "tool rm", "", "never"]
     assert lines[2].split("\t")[2:5] == ["hold", "tool deploy", "2 approve, 60 s, then deny"]
-    assert fresh_server.send(decision_log(action={"tool_call": "rm"})).status_code == 403
+    assert server.send(decision_log(action={"tool_call": "rm"})).status_code == 403
 
-    assert "Hold everything from now on?" in refused(fresh_server, "policy", "add", "hold", code=2)
-    assert "(here with --force)" in refused(fresh_server, "policy", "add", "deny", "--yes")
-    assert (
-        answer(fresh_server, "policy", "add", "deny", "--yes", "--force", "--position", "1")["position"] == 1
-    )
-    assert "a * stands only" in refused(fresh_server, "policy", "dry-run", "deny", "--tool", "a*b")
-    assert "Remove the rule" in refused(fresh_server, "policy", "remove", "1", code=2)
+    assert "Hold everything from now on?" in refused(server, "policy", "add", "hold", code=2)
+    assert "(here with --force)" in refused(server, "policy", "add", "deny", "--yes")
+    assert answer(server, "policy", "add", "deny", "--yes", "--force", "--position", "1")["position"] == 1
+    assert "a * stands only" in refused(server, "policy", "dry-run", "deny", "--tool", "a*b")
+    assert "Remove the rule" in refused(server, "policy", "remove", "1", code=2)
     for name in ("1", denied["rule_id"], gate["rule_id"][:-1]):
-        assert "rules no more" in done(fresh_server, "policy", "remove", name, "--yes")
-    assert answer(fresh_server, "policy", "list")["items"] == []
-    assert "nothing there is called 1" in refused(fresh_server, "policy", "remove", "1", "--yes")
+        assert "rules no more" in done(server, "policy", "remove", name, "--yes")
+    assert answer(server, "policy", "list")["items"] == []
+    assert "nothing there is called 1" in refused(server, "policy", "remove", "1", "--yes")
 
 
 @pytest.mark.req(103, 225)
@@ -99,9 +102,9 @@ def test_weights_are_set_and_shown_as_shares_and_circuits_open_by_hand(server: S
 
 
 @pytest.mark.req(226)
-def test_s176_a_kill_switch_takes_a_yes_and_the_name_of_what_is_stopped(fresh_server: Server) -> None:
+def test_s176_a_kill_switch_takes_a_yes_and_the_name_of_what_is_stopped(either_tenant: Tenant) -> None:
     """S175: and without a terminal it takes --yes."""
-    server = fresh_server
+    server = either_tenant
     server.send(decision_log(identity={"agent_id": "doomed-1", "agent_type": "doomed"}))
     words = ["kill", "class", "doomed", "--reason", "drill"]
     assert "stdin is no terminal" in refused(server, *words, code=2)

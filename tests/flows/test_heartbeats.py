@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.postgres import ask
+from tests.flows.databases import DATABASES, new_database, options_of
 from tests.flows.fleet import agent_of, beat, inbox, named, say, told, until
 from tests.flows.server import Server
 from tests.samples import envelope
@@ -19,19 +19,10 @@ from tests.samples import envelope
 QUICK = {"OBSERVATORY_HEARTBEAT_CHECK_S": "1", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "3"}
 
 
-def database(postgres_url: str) -> str:
-    name = f"beats_{uuid.uuid4().hex[:8]}"
-    ask(postgres_url, f"CREATE DATABASE {name}")
-    return postgres_url.replace("/postgres?", f"/{name}?")
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=DATABASES)
 def quick(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("quick") / "data"
-    options: tuple[str, ...] = ()
-    if request.param == "postgres":
-        options = ("--db", database(request.getfixturevalue("postgres_url")))
-    with Server(folder, *options, environment=QUICK) as running:
+    with Server(folder, *options_of(request), environment=QUICK) as running:
         yield running
 
 
@@ -153,7 +144,7 @@ def test_a_pulse_that_is_none_is_refused_with_a_sentence(quick: Server, body: di
 
 def test_two_gateways_on_one_database_evict_and_hand_on_once(postgres_url: str, tmp_path: Path) -> None:
     """S132, S139"""
-    url, kind = database(postgres_url), named("kind")
+    url, kind = new_database(postgres_url), named("kind")
     with (
         Server(tmp_path / "one", "--db", url, environment=QUICK) as one,
         Server(tmp_path / "two", "--db", url, environment=QUICK) as two,

@@ -16,6 +16,12 @@ from tests.samples import decision_log
 Json = dict[str, Any]
 
 
+@pytest.fixture
+def server(either_server: Server) -> Server:
+    """On both databases; the agent types of a test are nobody else's."""
+    return either_server
+
+
 def appear(server: Server, agent: str, kind: str, cluster: str = "north") -> None:
     meta = {"cluster_id": cluster, "parent_step_id": None}
     sent = server.send(decision_log(meta=meta, identity={"agent_id": agent, "agent_type": kind}))

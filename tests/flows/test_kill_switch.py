@@ -15,9 +15,11 @@ import httpx2
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from bench.postgres import database
+from tests.flows.databases import new_database
 from tests.flows.server import Server
+from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
+from tests.waiting import until
 
 DEADLINE_S = 60.0
 Json = dict[str, Any]
@@ -65,10 +67,7 @@ def shown(server: Server, kill_id: str, role: str = "operator") -> Json:
 
 
 def wait_released(server: Server, kill_id: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while shown(server, kill_id)["state"] != "released":
-        assert time.monotonic() < deadline, shown(server, kill_id)
-        time.sleep(0.05)
+    until(lambda: shown(server, kill_id)["state"] == "released", DEADLINE_S)
 
 
 def delivered(server: Server, session: str) -> list[str]:
@@ -124,11 +123,11 @@ NAMES = ("post", "lines", "socket")
 
 @pytest.mark.req(226, 242)
 def test_two_confirmations_stop_every_door_and_a_release_brings_all_back_in_order(
-    fresh_server: Server,
+    either_tenant: Tenant,
 ) -> None:
     """S160, S162, S163, S166, S167: armed holds nothing, engaged holds from the next message on."""
-    with open_doors(fresh_server) as doors:
-        drill(fresh_server, doors)
+    with open_doors(either_tenant) as doors:
+        drill(either_tenant, doors)
 
 
 def drill(server: Server, doors: Doors) -> None:
@@ -168,9 +167,9 @@ def drill(server: Server, doors: Doors) -> None:
 
 
 @pytest.mark.req(226)
-def test_an_agent_finds_stop_and_start_in_its_inbox_s165(fresh_server: Server) -> None:
+def test_an_agent_finds_stop_and_start_in_its_inbox_s165(either_tenant: Tenant) -> None:
     """S165, S164: only those in scope."""
-    server = fresh_server
+    server = either_tenant
     server.send(log("s1", "1", "a1", "writer"))
     server.send(log("s2", "1", "a2", "reader"))
     kill_id = engage(server, "class", "writer")
@@ -198,8 +197,9 @@ BAD: list[tuple[Json, int]] = [
 ]
 
 
-def test_what_makes_no_sense_is_refused_with_a_sentence(server: Server) -> None:
+def test_what_makes_no_sense_is_refused_with_a_sentence(either_tenant: Tenant) -> None:
     """S160, S161: and arms, confirms and releases nothing."""
+    server = either_tenant
     http = server.http("admin")
     before = len(http.get("/v1/kill-switch").json()["items"])
     for body, code in BAD:
@@ -225,9 +225,17 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(server: Server) -> None:
     wait_released(server, armed["kill_id"])
 
 
-def test_a_flood_that_fills_the_queue_keeps_no_switch_from_engaging_s162(tight_server: Server) -> None:
+def test_a_flood_that_fills_the_queue_keeps_no_switch_from_engaging_s162(
+    either_options: tuple[str, ...], tmp_path: Path
+) -> None:
     """S162: others are answered 429 meanwhile; arming, confirming and releasing wait for room."""
-    server, stop, codes = tight_server, threading.Event(), list[int]()
+    environment = {"OBSERVATORY_QUEUE_MESSAGES": "2"}
+    with Server(tmp_path / "data", *either_options, environment=environment) as server:
+        flooded(server)
+
+
+def flooded(server: Server) -> None:
+    stop, codes = threading.Event(), list[int]()
     headers = {"Authorization": f"Bearer {server.key('agent')}"}
 
     def flood() -> None:
@@ -239,10 +247,7 @@ def test_a_flood_that_fills_the_queue_keeps_no_switch_from_engaging_s162(tight_s
     for thread in threads:
         thread.start()
     try:
-        deadline = time.monotonic() + DEADLINE_S
-        while 429 not in codes:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: 429 in codes, DEADLINE_S)
         for _ in range(5):
             release(server, engage(server, "class", "nobody-at-all"))
     finally:
@@ -252,11 +257,13 @@ def test_a_flood_that_fills_the_queue_keeps_no_switch_from_engaging_s162(tight_s
     assert set(codes) == {202, 429}
 
 
-def test_a_gateway_killed_in_mid_release_goes_on_after_its_start_s166(tmp_path: Path) -> None:
+def test_a_gateway_killed_in_mid_release_goes_on_after_its_start_s166(
+    either_options: tuple[str, ...], tmp_path: Path
+) -> None:
     """S166, S162: 1,000 held, kill -9 while engaged and again while releasing; all arrive once, in order."""
     environment = {"OBSERVATORY_KILL_RELEASE_BATCH": "100"}
     session = str(uuid.uuid4())
-    with Server(tmp_path / "data", environment=environment) as server:
+    with Server(tmp_path / "data", *either_options, environment=environment) as server:
         kill_id = engage(server)
         lines = [json.dumps(log(session, f"{number:04}")).encode() for number in range(1_000)]
         assert {answer["state"] for answer in server.send_lines(lines)} == {"held"}
@@ -264,25 +271,18 @@ def test_a_gateway_killed_in_mid_release_goes_on_after_its_start_s166(tmp_path: 
         assert server.send(log(session, "more")).json()["state"] == "held"
         assert (shown(server, kill_id)["state"], shown(server, kill_id)["held"]) == ("engaged", 1_001)
         release(server, kill_id)
-        deadline = time.monotonic() + DEADLINE_S
-        while shown(server, kill_id)["held"] > 900:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: shown(server, kill_id)["held"] <= 900, DEADLINE_S)
         server.restart(kill=True)
         wait_released(server, kill_id)
         assert delivered(server, session) == [*(f"{number:04}" for number in range(1_000)), "more"]
         assert server.http("admin").post("/v1/audit/verify", json={}).json()["valid"] is True
 
 
-@pytest.fixture(scope="module")
-def two_gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+@pytest.fixture
+def two_gateways(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
     """Two processes on one PostgreSQL."""
-    folder = tmp_path_factory.mktemp("two")
-    with (
-        database() as url,
-        Server(folder / "one", "--db", url) as first,
-        Server(folder / "two", "--db", url) as second,
-    ):
+    url = new_database(postgres_url)
+    with Server(tmp_path / "one", "--db", url) as first, Server(tmp_path / "two", "--db", url) as second:
         yield first, second
 
 

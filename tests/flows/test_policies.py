@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.flows.fleet import named
 from tests.flows.server import Server
+from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
 
 Json = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A gateway of this module: its rules are nobody else's."""
-    with Server(tmp_path_factory.mktemp("policies") / "data") as running:
-        yield running
-
-
 @pytest.fixture
-def server(mesh: Server) -> Iterator[Server]:
-    yield mesh
-    for item in mesh.http("operator").get("/v1/policies").json()["items"]:
-        assert mesh.http("operator").delete(f"/v1/policies/{item['rule_id']}").status_code == 200
+def server(either_tenant: Tenant) -> Tenant:
+    """On both databases; the rules of a test are nobody else's."""
+    return either_tenant
 
 
 def log(agent: str, **more: Any) -> Json:
@@ -58,10 +51,6 @@ def newest(server: Server) -> int:
     (event,) = server.http("operator").get("/v1/audit/tenant", params={"limit": 1}).json()["items"]
     number: int = event["hash_chain"]["sequence_number"]
     return number
-
-
-def named(prefix: str = "agent") -> str:
-    return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.mark.req(225, 446, 506)
@@ -103,7 +92,10 @@ def test_a_held_message_waits_for_a_person_s148(server: Server) -> None:
     assert gate["reasons"][0]["rule_id"] == rule["rule_id"]
 
 
-def test_a_rule_made_while_a_message_waits_is_asked_again_at_release_s148(server: Server) -> None:
+def test_a_rule_made_while_a_message_waits_is_asked_again_at_release_s148(
+    either_fresh_server: Server,
+) -> None:
+    server = either_fresh_server
     alice, bob, kind = named("alice"), named("bob"), named("type")
     server.send(log(bob, identity={"agent_type": kind}))
     create(server, "hold", sender=[alice])
@@ -135,37 +127,38 @@ def test_deny_wins_and_the_order_is_the_operators_s147(server: Server) -> None:
     assert server.send(log(agent)).json()["rule_id"] == first["rule_id"]
 
 
-def test_every_change_is_audited_with_before_and_after_and_outlives_a_kill_s150(tmp_path: Path) -> None:
-    with Server(tmp_path / "data") as server:
-        http, agent = server.http("operator"), named()
-        rule = create(server, "deny", sender=[agent])
-        changed = {
-            "effect": "deny",
-            "match": {"sender": [agent], "tool": ["shell"]},
-            "note": "only the shell",
-        }
-        shown = http.put(f"/v1/policies/{rule['rule_id']}", json=changed)
-        assert shown.status_code == 200
-        assert shown.json()["match"] == changed["match"] and shown.json()["updated_by"].startswith("usr_")
-        assert server.send(log(agent)).status_code == 202
-        server.restart(kill=True)
-        assert server.send(log(agent, action={"tool_call": "shell"})).status_code == 403
-        http = server.http("operator")
-        assert http.delete(f"/v1/policies/{rule['rule_id']}").json() == {
-            "rule_id": rule["rule_id"],
-            "removed": True,
-        }
-        assert server.send(log(agent, action={"tool_call": "shell"})).status_code == 202
-        for gone in (http.delete, lambda path: http.put(path, json=changed)):
-            assert gone(f"/v1/policies/{rule['rule_id']}").status_code == 404
-        sides = [
-            (body["before"], body["after"])
-            for body in (e["body"] for e in house_told(server, "policy_changed"))
-        ]
-        assert [(before is None, after is None) for before, after in sides] == [
-            (False, True), (False, False), (True, False),
-        ]  # fmt: skip
-        assert sides[1][0]["match"] == {"sender": [agent]} and sides[1][1]["match"] == changed["match"]
+def test_every_change_is_audited_with_before_and_after_and_outlives_a_kill_s150(
+    either_fresh_server: Server,
+) -> None:
+    server = either_fresh_server
+    http, agent = server.http("operator"), named()
+    rule = create(server, "deny", sender=[agent])
+    changed = {
+        "effect": "deny",
+        "match": {"sender": [agent], "tool": ["shell"]},
+        "note": "only the shell",
+    }
+    shown = http.put(f"/v1/policies/{rule['rule_id']}", json=changed)
+    assert shown.status_code == 200
+    assert shown.json()["match"] == changed["match"] and shown.json()["updated_by"].startswith("usr_")
+    assert server.send(log(agent)).status_code == 202
+    server.restart(kill=True)
+    assert server.send(log(agent, action={"tool_call": "shell"})).status_code == 403
+    http = server.http("operator")
+    assert http.delete(f"/v1/policies/{rule['rule_id']}").json() == {
+        "rule_id": rule["rule_id"],
+        "removed": True,
+    }
+    assert server.send(log(agent, action={"tool_call": "shell"})).status_code == 202
+    for gone in (http.delete, lambda path: http.put(path, json=changed)):
+        assert gone(f"/v1/policies/{rule['rule_id']}").status_code == 404
+    sides = [
+        (body["before"], body["after"]) for body in (e["body"] for e in house_told(server, "policy_changed"))
+    ]
+    assert [(before is None, after is None) for before, after in sides] == [
+        (False, True), (False, False), (True, False),
+    ]  # fmt: skip
+    assert sides[1][0]["match"] == {"sender": [agent]} and sides[1][1]["match"] == changed["match"]
 
 
 def test_a_rule_that_locks_everyone_out_needs_a_second_word_s151(server: Server) -> None:
@@ -190,9 +183,12 @@ def test_agents_essential_traffic_passes_every_rule_s149(server: Server, kind: s
     assert server.send(envelope("text")).status_code == 403
 
 
-def test_the_house_can_deny_by_default_and_essential_traffic_still_passes_s149(tmp_path: Path) -> None:
+def test_the_house_can_deny_by_default_and_essential_traffic_still_passes_s149(
+    either_options: tuple[str, ...], tmp_path: Path
+) -> None:
     """S147: what no rule allows is denied; S151: the last rule that allows is not removed unawares."""
-    with Server(tmp_path / "data", environment={"OBSERVATORY_POLICY_DEFAULT": "deny"}) as server:
+    environment = {"OBSERVATORY_POLICY_DEFAULT": "deny"}
+    with Server(tmp_path / "data", *either_options, environment=environment) as server:
         http, agent = server.http("operator"), named()
         assert http.get("/v1/policies").json() == {"items": [], "next_cursor": None, "default": "deny"}
         assert server.send(log(agent)).json()["rule_id"] == "default"

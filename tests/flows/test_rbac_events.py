@@ -19,6 +19,12 @@ from tests.samples import decision_log, envelope
 Json = dict[str, Any]
 
 
+@pytest.fixture
+def server(either_server: Server) -> Server:
+    """On both databases."""
+    return either_server
+
+
 def person(server: Server, role: str) -> Json:
     made = server.http("admin").post("/v1/users", json={"name": f"{role}-{uuid.uuid4()}", "role": role})
     assert made.status_code == 201, made.text

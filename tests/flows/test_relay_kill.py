@@ -27,14 +27,15 @@ def test_s91_what_is_held_survives_kill_9_amid_commands(kind: str, cycles: int, 
     assert outcome.released > 0 and outcome.rewritten > 0
 
 
-def test_s91_a_thousand_held_messages_survive_and_go_in_order(fresh_server: Server) -> None:
-    mesh = Mesh(fresh_server)
+def test_s91_a_thousand_held_messages_survive_and_go_in_order(either_fresh_server: Server) -> None:
+    server = either_fresh_server
+    mesh = Mesh(server)
     mesh.say("0")
     mesh.do("pause", 202)
     lines = [json.dumps(mesh.log(str(number))).encode() for number in range(1, 1_101)]
-    assert {answer["state"] for answer in fresh_server.send_lines(lines)} == {"held"}
-    fresh_server.restart(kill=True)
-    mesh.people = fresh_server.http("operator")
+    assert {answer["state"] for answer in server.send_lines(lines)} == {"held"}
+    server.restart(kill=True)
+    mesh.people = server.http("operator")
     assert mesh.say("1101") == "held", "the pause survived"
     done = mesh.do("unpause", 200)
     assert (done["released"], done["remaining"]) == (1_101, 0), "more than one transaction's worth"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.flows.databases import DATABASES, options_of
 from tests.flows.fleet import Json, ack, agent_of, inbox, named, say, told, until
 from tests.flows.server import Server
 from tests.samples import envelope
@@ -18,10 +19,11 @@ LIMITS = {
 }
 
 
-@pytest.fixture(scope="module")
-def brittle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+@pytest.fixture(scope="module", params=DATABASES)
+def brittle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A gateway whose circuits open after four calls and probe after a second."""
-    with Server(tmp_path_factory.mktemp("brittle") / "data", environment=LIMITS) as running:
+    folder = tmp_path_factory.mktemp("brittle") / "data"
+    with Server(folder, *options_of(request), environment=LIMITS) as running:
         yield running
 
 

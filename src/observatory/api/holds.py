@@ -76,11 +76,10 @@ async def list_interventions(request: Call, house: Here, session_id: FromPath[st
 async def _by_number(
     house: House, who: Principal, table: str, column: str, rows: list[dict[str, Any]]
 ) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    for number in {row[column] for row in rows}:
-        for row in await house.store.rows(who.tenant_id, table, **{column: number}):
-            found[number] = row
-    return found
+    """What rows of another table name by number, in one query."""
+    numbers = sorted({row[column] for row in rows})
+    found = await house.store.rows(who.tenant_id, table, **{column: numbers}) if numbers else []
+    return {row[column]: row for row in found}
 
 
 def _whole(items: list[Any], last: int | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ door as any message is: what breaks the schema is answered 422 and the original 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -132,40 +133,21 @@ async def rewrite(
 async def approve(
     request: Call, house: Here, session_id: FromPath[str], data: JSONBody[AtGate]
 ) -> Response[bytes]:
-    who = await _approver(request, house)
-    session = canonical(session_id)
-    held = await _at_gate(house, who, session, data)
-    act = gates.approve(
-        who, session, data.agent_id, held.sequence_number, data.digest, data.note, house.clock()
-    )
-    return await _do(house, act, who, session, held.message_id)
+    return await _answer(request, house, session_id, data, gates.approve)
 
 
 @post("/sessions/{session_id:str}/edit", status_code=200, operation_id="edit", summary="Change it, then pass")
 async def edit(
     request: Call, house: Here, session_id: FromPath[str], data: JSONBody[Editing]
 ) -> Response[bytes]:
-    who = await _approver(request, house)
-    session = canonical(session_id)
-    held = await _at_gate(house, who, session, data)
-    message = _new_content(house, held, data.new_content)
-    act = gates.edit(
-        who, session, data.agent_id, held.sequence_number, data.digest, message, data.note, house.clock()
-    )
-    return await _do(house, act, who, session, held.message_id)
+    return await _answer(request, house, session_id, data, gates.edit)
 
 
 @post("/sessions/{session_id:str}/reject", status_code=200, operation_id="reject", summary="Never forward it")
 async def reject(
     request: Call, house: Here, session_id: FromPath[str], data: JSONBody[AtGate]
 ) -> Response[bytes]:
-    who = await _approver(request, house)
-    session = canonical(session_id)
-    held = await _at_gate(house, who, session, data)
-    act = gates.refuse(
-        who, session, data.agent_id, held.sequence_number, data.digest, data.note, house.clock()
-    )
-    return await _do(house, act, who, session, held.message_id)
+    return await _answer(request, house, session_id, data, gates.refuse)
 
 
 @post(
@@ -187,12 +169,19 @@ async def undo(request: Call, house: Here, intervention_id: FromPath[str]) -> Re
     return await _do(house, act, who, session["session_id"])
 
 
-async def _approver(request: Call, house: House) -> Principal:
+async def _answer(
+    request: Call, house: House, session_id: str, data: AtGate, answer: Callable[..., Act]
+) -> Response[bytes]:
     """An answer at a gate is a person's: a key that stands for nobody cannot give it."""
     who = await need(request, house, "approve")
     if who.user_id is None:
         raise Refusal(403, "not_a_person", "only a key of a user can answer a gate; this one has no user")
-    return who
+    session = canonical(session_id)
+    held = await _at_gate(house, who, session, data)
+    content = [_new_content(house, held, data.new_content)] if isinstance(data, Editing) else []
+    at = (session, data.agent_id, held.sequence_number, data.digest)
+    act = answer(who, *at, *content, data.note, house.clock())
+    return await _do(house, act, who, session, held.message_id)
 
 
 async def _do(

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from observatory.cli.asking import when
 from observatory.cli.door import ANY, Api, Gateway, api
-from observatory.cli.terminal import CommandFailed, note, say, show_json, show_table
+from observatory.cli.listing import Cell, at, show_rows
+from observatory.cli.terminal import CommandFailed, note, say, show_json
 from observatory.protocol.clock import from_ns
 
 Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
@@ -27,23 +29,16 @@ def list_keys(*, gateway: Gateway = ANY, json: Json = False) -> None:
     """The tenant's keys, without their secrets."""
     with api(gateway) as door:
         rows = list(door.items("/v1/keys"))
-    if json:
-        show_json(rows)
-        return
-    columns = ("KEY", "ROLE", "BOUND TO", "LABEL", "CREATED", "EXPIRES", "STATE")
-    shown = [
-        (
-            row["key_id"],
-            row["role"],
-            row["agent_id"] or row["user_id"],
-            row["label"],
-            _when(row["created_at"]),
-            _when(row["expires_at"]) or "never",
-            f"revoked {_when(row['revoked_at'])}" if row["revoked_at"] else "good",
-        )
-        for row in rows
-    ]
-    show_table(columns, shown, "no key was made")
+    columns: dict[str, Cell] = {
+        "KEY": "key_id",
+        "ROLE": "role",
+        "BOUND TO": lambda row: row["agent_id"] or row["user_id"],
+        "LABEL": "label",
+        "CREATED": at("created_at"),
+        "EXPIRES": lambda row: when(row["expires_at"]) or "never",
+        "STATE": lambda row: f"revoked {when(row['revoked_at'])}" if row["revoked_at"] else "good",
+    }
+    show_rows(rows, json, columns, "no key was made")
 
 
 @keys.command(name="create")
@@ -87,20 +82,14 @@ def list_users(*, gateway: Gateway = ANY, json: Json = False) -> None:
     """People of the tenant and their roles."""
     with api(gateway) as door:
         rows = list(door.items("/v1/users"))
-    if json:
-        show_json(rows)
-        return
-    shown = [
-        (
-            row["user_id"],
-            row["name"],
-            row["role"],
-            row["display_name"],
-            "disabled" if row["disabled_at"] else "good",
-        )
-        for row in rows
-    ]
-    show_table(("USER", "NAME", "ROLE", "SHOWN AS", "STATE"), shown, "nobody is known")
+    columns: dict[str, Cell] = {
+        "USER": "user_id",
+        "NAME": "name",
+        "ROLE": "role",
+        "SHOWN AS": "display_name",
+        "STATE": lambda row: "disabled" if row["disabled_at"] else "good",
+    }
+    show_rows(rows, json, columns, "nobody is known")
 
 
 @users.command(name="create")
@@ -137,11 +126,8 @@ def list_tenants(*, gateway: Gateway = ANY, json: Json = False) -> None:
     """The tenants you may see."""
     with api(gateway) as door:
         rows = list(door.items("/v1/tenants"))
-    if json:
-        show_json(rows)
-        return
-    shown = [(row["tenant_id"], row["display_name"], _when(row["created_at"])) for row in rows]
-    show_table(("TENANT", "SHOWN AS", "CREATED"), shown, "there is no tenant")
+    columns = {"TENANT": "tenant_id", "SHOWN AS": "display_name", "CREATED": at("created_at")}
+    show_rows(rows, json, columns, "there is no tenant")
 
 
 @tenants.command(name="create")
@@ -167,20 +153,14 @@ def list_versions(*, gateway: Gateway = ANY, agent_type: str | None = None, json
     """The version registry."""
     with api(gateway) as door:
         rows = list(door.items("/v1/versions", agent_type=agent_type))
-    if json:
-        show_json(rows)
-        return
-    shown = [
-        (
-            row["agent_type"],
-            row["version"],
-            row["status"],
-            ", ".join(row["fields"] or ()) or "all",
-            _when(row["updated_at"]),
-        )
-        for row in rows
-    ]
-    show_table(("AGENT TYPE", "VERSION", "STATUS", "FIELDS", "CHANGED"), shown, "no version is registered")
+    columns: dict[str, Cell] = {
+        "AGENT TYPE": "agent_type",
+        "VERSION": "version",
+        "STATUS": "status",
+        "FIELDS": lambda row: ", ".join(row["fields"] or ()) or "all",
+        "CHANGED": at("updated_at"),
+    }
+    show_rows(rows, json, columns, "no version is registered")
 
 
 @versions.command(name="set")
@@ -242,7 +222,3 @@ def _expiry(text: str | None) -> str | None:
     if found is None:
         return text
     return from_ns(time.time_ns() + int(found[1]) * spans[found[2]] * 1_000_000_000)
-
-
-def _when(text: str | None) -> str:
-    return "" if text is None else f"{text[:10]} {text[11:19]}"

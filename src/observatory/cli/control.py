@@ -21,7 +21,8 @@ from observatory.cli.asking import (
     when,
 )
 from observatory.cli.door import ANY, Api, Gateway
-from observatory.cli.terminal import CommandFailed, note, show_json, show_table
+from observatory.cli.listing import Cell, at, show_rows
+from observatory.cli.terminal import CommandFailed, note
 
 SAYS = {
     "requested": "requested: the agent has not acknowledged yet; what it sends is held",
@@ -115,27 +116,19 @@ def interventions(session: str, *, json: Json = False, gateway: Gateway = ANY) -
     with hand(gateway, json) as door:
         session = session_of(door, session)
         rows = list(door.items(path_of("sessions", session, "interventions")))
-    if json:
-        show_json(rows)
-        return
-    shown = [
-        (
-            row["intervention_id"],
-            when(row["issued_at"]),
-            row["command"],
-            row["agent_id"],
-            row["message_id"],
-            row["operator_id"],
-            f"undone {when(row['reversed_at'])}" if row["reversed_at"] else row["confirmation"],
-            row["note"],
-        )
-        for row in rows
-    ]
-    show_table(
-        ("INTERVENTION", "AT", "COMMAND", "AGENT", "MESSAGE", "BY", "STATE", "NOTE"),
-        shown,
-        "nobody intervened in this session",
-    )
+    columns: dict[str, Cell] = {
+        "INTERVENTION": "intervention_id",
+        "AT": at("issued_at"),
+        "COMMAND": "command",
+        "AGENT": "agent_id",
+        "MESSAGE": "message_id",
+        "BY": "operator_id",
+        "STATE": lambda row: (
+            f"undone {when(row['reversed_at'])}" if row["reversed_at"] else row["confirmation"]
+        ),
+        "NOTE": "note",
+    }
+    show_rows(rows, json, columns, "nobody intervened in this session")
 
 
 def _command(door: Api, command: str, session: str, agent: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -73,11 +73,7 @@ def approve(
     message: str, *, digest: Digest = None, note: Note = None, json: Json = False, gateway: Gateway = ANY
 ) -> None:
     """Let a message pass its gate."""
-    with hand(gateway, json) as door:
-        hold = _meant(door, message)
-        answer = _answer(door, "approve", hold, digest, {"note": note})
-        told = () if json else (_outcome(door, "approved", hold, answer), _passed(door, hold))
-    tell(answer, json, *told)
+    _let_pass(message, "approve", "approved", digest, {"note": note}, json, gateway)
 
 
 def reject(
@@ -115,12 +111,8 @@ def edit(
     gateway: Gateway = ANY,
 ) -> None:
     """Change a message held at a gate and let it pass; the new content is JSON from --file or stdin."""
-    new_content = content_of(file)
-    with hand(gateway, json) as door:
-        hold = _meant(door, message)
-        answer = _answer(door, "edit", hold, digest, {"note": note, "new_content": new_content})
-        told = () if json else (_outcome(door, "edited", hold, answer), _passed(door, hold))
-    tell(answer, json, *told)
+    body = {"note": note, "new_content": content_of(file)}
+    _let_pass(message, "edit", "edited", digest, body, json, gateway)
 
 
 def rewrite(message: str, *, file: File = None, json: Json = False, gateway: Gateway = ANY) -> None:
@@ -136,6 +128,22 @@ def rewrite(message: str, *, file: File = None, json: Json = False, gateway: Gat
         answer = door.ask("POST", path_of("sessions", hold["session_id"], "rewrite"), body)
     told = f"{answer['message_id']} has new content and stays held  {answer['intervention_id']}"
     tell(answer, json, told)
+
+
+def _let_pass(
+    message: str,
+    command: str,
+    done: str,
+    digest: str | None,
+    body: dict[str, Any],
+    json: bool,
+    gateway: Gateway,
+) -> None:
+    with hand(gateway, json) as door:
+        hold = _meant(door, message)
+        answer = _answer(door, command, hold, digest, body)
+        told = () if json else (_outcome(door, done, hold, answer), _passed(door, hold))
+    tell(answer, json, *told)
 
 
 def _held(door: Api, **query: Any) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from observatory.cli.asking import (
     when,
 )
 from observatory.cli.door import ANY, Gateway
+from observatory.cli.listing import Cell, at, show_rows
 from observatory.cli.stops import engaged, released, scope_of
 from observatory.cli.terminal import Misused, note, say, show_json, show_table
 
@@ -121,23 +122,15 @@ def list_instructions(*, json: Json = False, gateway: Gateway = ANY) -> None:
     """Instructions in force, by agent type, and how many agents have taken them."""
     with hand(gateway, json) as door:
         rows = list(door.items("/v1/instructions"))
-    if json:
-        show_json(rows)
-        return
-    shown = [
-        (
-            row["agent_type"],
-            row["version"],
-            f"{row['acknowledged']}/{row['agents']}",
-            when(row["created_at"]),
-            row["created_by"],
-            row["note"],
-        )
-        for row in rows
-    ]
-    show_table(
-        ("AGENT TYPE", "VERSION", "TAKEN", "ISSUED", "BY", "NOTE"), shown, "no instructions were issued"
-    )
+    columns: dict[str, Cell] = {
+        "AGENT TYPE": "agent_type",
+        "VERSION": "version",
+        "TAKEN": lambda row: f"{row['acknowledged']}/{row['agents']}",
+        "ISSUED": at("created_at"),
+        "BY": "created_by",
+        "NOTE": "note",
+    }
+    show_rows(rows, json, columns, "no instructions were issued")
 
 
 @instructions.command(name="show")

@@ -6,6 +6,7 @@ one end it once. Called by whoever keeps the time.
 
 from __future__ import annotations
 
+from observatory.daemons.home import tenants
 from observatory.gateway import decisions
 from observatory.gateway.committer import Committer
 from observatory.gateway.responses import Records, agent_of, by_deadline, request_of
@@ -20,12 +21,11 @@ HOUSE_KEY = "sys_gateway"
 async def due(store: Records, committer: Committer, now_ns: int) -> int:
     """How many decisions of all tenants were handed in; raises what the committer and the store raise."""
     ended = 0
-    for tenant in await store.tenant_rows():
-        if tenant["disabled_ns"] is None:
-            items = await overdue(store, tenant["tenant_id"], now_ns)
-            if items:
-                await committer.submit(tenant["tenant_id"], items)
-            ended += len(items)
+    for tenant_id in await tenants(store):
+        items = await overdue(store, tenant_id, now_ns)
+        if items:
+            await committer.submit(tenant_id, items)
+        ended += len(items)
     return ended
 
 

@@ -6,39 +6,17 @@ again under the lock; two gateways that find the same thing end it once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
+from observatory.daemons.home import Home, tenants
 from observatory.gateway import gates, release, reversal
-from observatory.ports import Store
-from observatory.state import Act, Principal, Submission, Verdict
+from observatory.state import Act
 
 # So many of a tenant at a time; the rest is found again at the next look.
 LIMIT = 500
 
 
-class Submits(Protocol):
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]: ...
-
-
-class Home(Protocol):
-    """What of the house the gatekeeper needs."""
-
-    @property
-    def store(self) -> Store: ...
-    @property
-    def committer(self) -> Submits: ...
-    def principal_of_house(self, tenant_id: str) -> Principal: ...
-
-
-async def _tenants(house: Home) -> list[str]:
-    rows = await house.store.tenant_rows()
-    return [row["tenant_id"] for row in rows if row["disabled_ns"] is None]
-
-
 async def answer(house: Home, now_ns: int) -> None:
     """End the gates whose time is over; confirm the pauses whose agents have kept still."""
-    for tenant_id in await _tenants(house):
+    for tenant_id in await tenants(house.store):
         who = house.principal_of_house(tenant_id)
         due = await house.store.gates_due(tenant_id, now_ns, LIMIT)
         acts: list[Act] = [gates.expire(who, session_id, number, now_ns) for session_id, number in due]
@@ -52,7 +30,7 @@ async def answer(house: Home, now_ns: int) -> None:
 
 async def sweep(house: Home, now_ns: int) -> None:
     """Go on with releases whose gateway died half way; a kill-switch's go in stages of their own."""
-    for tenant_id in await _tenants(house):
+    for tenant_id in await tenants(house.store):
         if await house.store.rows(tenant_id, "kill_switches", state="releasing"):
             continue
         who = house.principal_of_house(tenant_id)

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 import msgspec
 
+from observatory.daemons import home
 from observatory.errors import ObservatoryError
 from observatory.gateway import breaker, reaping, router
 from observatory.gateway.registry import TIMES, addresses_of
-from observatory.ports import Backlog, Store
+from observatory.ports import Backlog
 from observatory.rows import Agent
-from observatory.settings import Settings
-from observatory.state import Act, Principal, Submission, Verdict
+from observatory.state import Act, Verdict
 
 log = logging.getLogger("observatory.reaper")
 # So many of a tenant at a time; the rest is found again at the next look.
@@ -33,22 +33,11 @@ SHORTEST_S = 0.05
 NAMED = ("agent_no", "entity_id", "agent_id", "agent_type", "cluster_id", "capabilities")
 
 
-class Submits(Protocol):
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]: ...
-
-
-class Home(Protocol):
+class Home(home.Home, Protocol):
     """What of the house the clock needs."""
 
     @property
-    def settings(self) -> Settings: ...
-    @property
-    def store(self) -> Store: ...
-    @property
-    def committer(self) -> Submits: ...
-    @property
     def clock(self) -> Callable[[], int]: ...
-    def principal_of_house(self, tenant_id: str) -> Principal: ...
 
 
 class Due(msgspec.Struct, frozen=True):
@@ -89,7 +78,7 @@ class Reaper:
         evicted = 0
         if now_ns - self._started_ns < TIMES.timeout_ns:
             return evicted
-        for tenant_id in await self._tenants():
+        for tenant_id in await home.tenants(self._house.store):
             who = self._house.principal_of_house(tenant_id)
             silent = await self._house.store.silent(tenant_id, now_ns - TIMES.timeout_ns, LIMIT)
             verdicts = await self._submit(tenant_id, [reaping.evict(who, one, now_ns) for one in silent])
@@ -107,7 +96,7 @@ class Reaper:
     async def hand_on(self, now_ns: int) -> int:
         """Give waiting work to whoever can take it now; how much went on."""
         handed = 0
-        for tenant_id in await self._tenants():
+        for tenant_id in await home.tenants(self._house.store):
             backlog = await self._house.store.backlog(tenant_id)
             if backlog:
                 acts = await self._ways(tenant_id, backlog, now_ns)
@@ -148,10 +137,6 @@ class Reaper:
         number = sessions[0]["session_no"]
         members = await self._house.store.rows(tenant_id, "members", session_no=number)
         return {member["agent_no"] for member in members if member["arrived_ns"]}
-
-    async def _tenants(self) -> list[str]:
-        rows = await self._house.store.tenant_rows()
-        return [row["tenant_id"] for row in rows if row["disabled_ns"] is None]
 
     async def _submit(self, tenant_id: str, acts: Sequence[Act]) -> list[Verdict]:
         return await self._house.committer.submit(tenant_id, acts) if acts else []

@@ -8,44 +8,24 @@ and that a switch is releasing, are rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from observatory.daemons.home import Home, tenants
 from observatory.gateway import kill_switch
 from observatory.gateway.release import LIMIT, drain
-from observatory.ports import Store
-from observatory.settings import Settings
-from observatory.state import Act, Principal, Submission, Verdict
+from observatory.state import Act, Principal
 
 # So many sessions are drained in one submission.
 AT_ONCE = 200
 
 
-class Submits(Protocol):
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]: ...
-
-
-class Home(Protocol):
-    """What of the house a stage needs."""
-
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def store(self) -> Store: ...
-    @property
-    def committer(self) -> Submits: ...
-    def principal_of_house(self, tenant_id: str) -> Principal: ...
-
-
 async def stage(house: Home, now_ns: int) -> int:
     """One stage of every release under way; how many messages went on."""
     released = 0
-    for tenant in await house.store.tenant_rows():
-        if tenant["disabled_ns"] is not None:
-            continue
-        rows = await house.store.rows(tenant["tenant_id"], kill_switch.TABLE, state="releasing")
+    for tenant_id in await tenants(house.store):
+        rows = await house.store.rows(tenant_id, kill_switch.TABLE, state="releasing")
         if rows:
-            released += await _stage(house, tenant["tenant_id"], rows, now_ns)
+            released += await _stage(house, tenant_id, rows, now_ns)
     return released
 
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway.draft import of_message
 from observatory.gateway.passage import Gate, Passage
 from observatory.protocol.answers import Refused
-from observatory.protocol.clock import from_ns
-from observatory.protocol.events import SEVERITY
 from observatory.protocol.rulebook import Budget, Period
 from observatory.rows import Write
 from observatory.state import Draft, Memory, Verdict
@@ -208,29 +207,18 @@ def _event(event_type: str, charge: Charge, passage: Passage, now_ns: int) -> Dr
     session, message, budget = passage.session, passage.message, charge.budget
     assert session is not None
     what = "would pass the hard cap" if event_type == "budget_exceeded" else "passed the soft cap"
-    return Draft(
-        event_type=event_type,
-        severity=SEVERITY[event_type],
-        timestamp=from_ns(now_ns),
-        timestamp_ns=now_ns,
-        trace_id=session.trace_id,
-        session_no=session.session_no,
-        message_id=message.message_id,
-        message_type=message.message_type,
-        summary=f"{message.sender_id} {what} of {name_of(budget)}",
-        sender_id=passage.entity_id,
-        sender_type=message.sender_type,
-        detail={
-            "budget_id": budget.budget_id,
-            **caps_of(budget),
-            "whose": charge.who,
-            "spent": money(charge.spent),
-            "cost": money(charge.amount),
-            "session_id": session.session_id,
-            "step_id": passage.step_id,
-            "agent_id": message.sender_id,
-        },
-    )
+    detail = {
+        "budget_id": budget.budget_id,
+        **caps_of(budget),
+        "whose": charge.who,
+        "spent": money(charge.spent),
+        "cost": money(charge.amount),
+        "session_id": session.session_id,
+        "step_id": passage.step_id,
+        "agent_id": message.sender_id,
+    }
+    summary = f"{message.sender_id} {what} of {name_of(budget)}"
+    return of_message(passage, event_type, summary, detail, now_ns)
 
 
 def caps_of(budget: Budget) -> dict[str, str | None]:

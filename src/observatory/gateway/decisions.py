@@ -27,13 +27,13 @@ from observatory.gateway.decision_rules import (
     unknown,
 )
 from observatory.gateway.decision_rules import check as check  # the stage, named here for the pipeline
+from observatory.gateway.draft import of_message
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
-from observatory.protocol.clock import from_ns, to_ns
-from observatory.protocol.events import SEVERITY
+from observatory.protocol.clock import to_ns
 from observatory.protocol.message import Message
 from observatory.protocol.messages import ActionConfirmation, DecisionRequest, DecisionResponse
-from observatory.rows import Session, Write
+from observatory.rows import Write
 from observatory.state import Act, Desk, Draft, Memory, Principal, Verdict, Wants
 
 # What follows from a confirmation's status.
@@ -114,7 +114,7 @@ def _ask(passage: Passage, payload: DecisionRequest, desk: Desk, number: int) ->
     assert session is not None
     known = row_of(memory, payload.decision_id)
     if known is not None:  # it was held while another request took its id
-        desk.append(_stale(passage, session, desk, payload.decision_id, "already names another decision"))
+        desk.append(_stale(passage, desk, payload.decision_id, "already names another decision"))
         return
     options = Asked(tuple(one.option_id for one in payload.options), passage.principal.entity_id)
     auto = None if payload.auto_action is None else payload.auto_action.option_id
@@ -153,10 +153,8 @@ def _asked_user(passage: Passage, memory: Memory) -> str:
 
 
 def _answer(passage: Passage, payload: DecisionResponse, desk: Desk, number: int) -> None:
-    message, session = passage.message, passage.session
-    assert session is not None
     row = row_of(desk.memory, payload.decision_id)
-    is_auto = message.sender_type == "system"
+    is_auto = passage.message.sender_type == "system"
     if (
         row is None
         or row["state"] != "pending"
@@ -165,7 +163,7 @@ def _answer(passage: Passage, payload: DecisionResponse, desk: Desk, number: int
     ):
         # It was held, and another answer or the deadline came first, or a rewrite spoilt it.
         state = "is unknown" if row is None else f"is {row['state']} and cannot take this answer any more"
-        desk.append(_stale(passage, session, desk, payload.decision_id, state))
+        desk.append(_stale(passage, desk, payload.decision_id, state))
         return
     answered_by = AUTO if is_auto else passage.entity_id
     archived = passage.archived_seq or number
@@ -186,7 +184,7 @@ def _answer(passage: Passage, payload: DecisionResponse, desk: Desk, number: int
         "request_sequence_number": row["request_seq"],
     }
     summary = f"{payload.decision_id} was decided by {answered_by}"
-    told = desk.append(_event(passage, session, desk, "decision_made", summary, detail))
+    told = desk.append(_event(passage, desk, "decision_made", summary, detail))
     body = {
         "decision_id": payload.decision_id,
         "selected_option_id": payload.selected_option_id,
@@ -196,8 +194,7 @@ def _answer(passage: Passage, payload: DecisionResponse, desk: Desk, number: int
 
 
 def _confirm(passage: Passage, payload: ActionConfirmation, desk: Desk) -> None:
-    session, named = passage.session, named_in(payload)
-    assert session is not None
+    named = named_in(payload)
     row = None if named is None else row_of(desk.memory, named)
     if row is not None and is_its_own(passage, row) and row["state"] in CONFIRMABLE:
         _change(desk, row, state=ENDS[payload.status], action_id=payload.action_id)
@@ -209,7 +206,7 @@ def _confirm(passage: Passage, payload: ActionConfirmation, desk: Desk) -> None:
         "decision_state": None if row is None else row["state"],
     }
     summary = f"{passage.message.sender_id} confirmed {payload.action_type}: {payload.status}"
-    desk.append(_event(passage, session, desk, "action_executed", summary, detail))
+    desk.append(_event(passage, desk, "action_executed", summary, detail))
 
 
 def _end(desk: Desk, row: Row, state: str, session_id: str, who: Principal, what: str) -> None:
@@ -253,29 +250,13 @@ def _tell(desk: Desk, row: Row, number: int, body: dict[str, Any], message_seq: 
         )
 
 
-def _stale(passage: Passage, session: Session, desk: Desk, decision_id: str, why: str) -> Draft:
+def _stale(passage: Passage, desk: Desk, decision_id: str, why: str) -> Draft:
     detail = {"decision_id": decision_id, "reason": "too_late"}
     summary = f"{passage.message.message_type} changed nothing: {decision_id} {why}"
-    return _event(passage, session, desk, "message_undeliverable", summary, detail)
+    return _event(passage, desk, "message_undeliverable", summary, detail)
 
 
-def _event(
-    passage: Passage, session: Session, desk: Desk, event_type: str, summary: str, detail: dict[str, Any]
-) -> Draft:
+def _event(passage: Passage, desk: Desk, event_type: str, summary: str, detail: dict[str, Any]) -> Draft:
     """In the message's own session, under its span."""
-    message = passage.message
-    return Draft(
-        event_type=event_type,
-        severity=SEVERITY[event_type],
-        timestamp=from_ns(desk.now_ns),
-        timestamp_ns=desk.now_ns,
-        trace_id=session.trace_id,
-        parent_span_id=message.span_id,
-        message_id=passage.message_id,
-        message_type=message.message_type,
-        session_no=session.session_no,
-        summary=summary,
-        detail=detail,
-        sender_id=passage.entity_id,
-        sender_type=message.sender_type,
-    )
+    place = {"parent_span_id": passage.message.span_id, "message_id": passage.message_id}
+    return of_message(passage, event_type, summary, detail, desk.now_ns, **place)

@@ -14,34 +14,58 @@ import msgspec
 
 from observatory.gateway import policy
 from observatory.gateway.held import find
-from observatory.gateway.interventions import NOT_HELD, Commanded, _command, record, replace
+from observatory.gateway.interventions import NOT_HELD, Command, Commanded, act_on, replace
 from observatory.gateway.record import Scribe
 from observatory.gateway.release import flow, message_of, reject, scribe_of, tell_verdict, wants_of
 from observatory.protocol.answers import Refused
 from observatory.protocol.message import Message
-from observatory.rows import Agent, Hold, Session
+from observatory.rows import Hold, Session
 from observatory.state import Act, Desk, Principal, Verdict
 
 NO_GATE = Refused(reason="no_gate", detail="this message waits for no approval; unpause or rewrite it")
 OWN_REQUEST = Refused(
     reason="own_request", detail="nobody approves what they sent themselves; another person must"
 )
-Answer = Callable[[Scribe, Session, Agent, Hold], Verdict]
+Answer = Callable[[Command, Hold, str | None], Verdict]
+# Who, session, agent, message, digest as it was seen, note, now.
+AtGate = Callable[[Principal, str, str, str | int, str | None, str | None, int], Act]
 
 
-def approve(
-    who: Principal,
-    session_id: str,
-    agent_id: str,
-    message_id: str | int,
-    digest: str | None,
-    note: str | None,
-    now_ns: int,
-) -> Act:
-    def answer(scribe: Scribe, session: Session, agent: Agent, hold: Hold) -> Verdict:
-        return _approved(scribe, who, "approve", session, agent, hold, note)
+def _at_gate(answer: Answer) -> AtGate:
+    """An answer that counts: at an open gate, in time, of what was seen, by somebody else than who asked."""
 
-    return _at_gate(who, session_id, agent_id, message_id, digest, now_ns, answer)
+    def act(
+        who: Principal,
+        session_id: str,
+        agent_id: str,
+        message_id: str | int,
+        digest: str | None,
+        note: str | None,
+        now_ns: int,
+    ) -> Act:
+        def body(command: Command) -> Verdict:
+            hold = find(command.scribe.memory, command.session, command.agent, message_id)
+            if hold is None:
+                return NOT_HELD
+            if hold.gate != 1:
+                return Verdict(409, NO_GATE)
+            if who.entity_id == hold.requested_by or who.key_id == hold.requested_by:
+                return Verdict(403, OWN_REQUEST)
+            if digest is not None and digest.removeprefix("sha256:") != hold.digest.hex():
+                detail = "the message was changed since you looked; look again and answer what is there now"
+                return Verdict(409, Refused(reason="stale_digest", detail=detail))
+            if hold.deadline_ns is not None and hold.deadline_ns <= command.scribe.now_ns:
+                return Verdict(409, Refused(reason="expired", detail="the time to answer this gate is over"))
+            return answer(command, hold, note)
+
+        return act_on(who, session_id, agent_id, now_ns, body, True, message_id)
+
+    return act
+
+
+@_at_gate
+def approve(command: Command, hold: Hold, note: str | None) -> Verdict:
+    return _approved(command, hold, note)
 
 
 def edit(
@@ -56,52 +80,22 @@ def edit(
 ) -> Act:
     """Rewrite and approve in one act; whatever was approved before was other content."""
 
-    def answer(scribe: Scribe, session: Session, agent: Agent, hold: Hold) -> Verdict:
-        rule = policy.denies(message, agent, scribe.memory)
+    def answer(command: Command, hold: Hold, note: str | None) -> Verdict:
+        rule = policy.denies(message, command.agent, command.scribe.memory)
         if rule is not None:
             return _denied_now(rule.rule_id)
-        before = "sha256:" + hold.digest.hex()
-        _, intervention_id, _, _ = replace(scribe, who, "edit", session, agent, hold, message, note)
-        return _approved(scribe, who, "edit", session, agent, hold, note, before, intervention_id)
+        return _approved(command, hold, note, replace(command, "edit", hold, message, note))
 
-    return _at_gate(who, session_id, agent_id, message_id, digest, now_ns, answer)
+    return _at_gate(answer)(who, session_id, agent_id, message_id, digest, note, now_ns)
 
 
-def refuse(
-    who: Principal,
-    session_id: str,
-    agent_id: str,
-    message_id: str | int,
-    digest: str | None,
-    note: str | None,
-    now_ns: int,
-) -> Act:
-    def answer(scribe: Scribe, session: Session, agent: Agent, hold: Hold) -> Verdict:
-        before = "sha256:" + hold.digest.hex()
-        number, intervention_id = record(
-            scribe, who, "reject", session, agent, hold=hold, before=before, note=note
-        )
-        agents = {one.agent_no: one for one in scribe.memory.agents.values()}
-        count = reject(scribe, session, hold, who.entity_id, "rejected", note, agents)
-        done = flow(scribe, session, who.entity_id)
-        return Verdict(
-            200,
-            Commanded(
-                status="accepted",
-                session_id=session.session_id,
-                agent_id=agent.agent_id,
-                intervention_id=intervention_id,
-                sequence_number=number,
-                message_id=hold.message_id,
-                state="rejected",
-                before_hash=before,
-                released=done.released,
-                remaining=done.remaining,
-                rejected=count,
-            ),
-        )
-
-    return _at_gate(who, session_id, agent_id, message_id, digest, now_ns, answer)
+@_at_gate
+def refuse(command: Command, hold: Hold, note: str | None) -> Verdict:
+    _, answer = command.record("reject", hold=hold, before="sha256:" + hold.digest.hex(), note=note)
+    by = command.who.entity_id
+    answer.rejected = reject(command.scribe, command.session, hold, by, "rejected", note)
+    answer.state = "rejected"
+    return Verdict(200, command.drained(answer))
 
 
 def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -> Act:
@@ -117,94 +111,42 @@ def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -
         summary = f"the gate of {hold.message_id} was not answered in time: {hold.on_expiry}"
         event = scribe.in_session(session, "gate_expired", summary, detail, parent_span_id=hold.span_id)
         number = scribe.append(event)
-        agents = {one.agent_no: one for one in memory.agents.values()}
         if hold.on_expiry == "approve":
             hold.gate = 2
             memory.touch(hold)
             _tell_passed(scribe, session, hold, number, who.entity_id, "nobody answered in time")
         else:
-            reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time", agents)
+            reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time")
         return Verdict(200, flow(scribe, session, who.entity_id))
 
     return Act(who, now_ns, decide, wants_of(session_id))
 
 
-def _at_gate(
-    who: Principal,
-    session_id: str,
-    agent_id: str,
-    message_id: str | int,
-    digest: str | None,
-    now_ns: int,
-    answer: Answer,
-) -> Act:
-    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
-        hold = find(scribe.memory, session, agent, message_id)
-        if hold is None:
-            return NOT_HELD
-        if hold.gate != 1:
-            return Verdict(409, NO_GATE)
-        if who.entity_id == hold.requested_by or who.key_id == hold.requested_by:
-            return Verdict(403, OWN_REQUEST)
-        if digest is not None and digest.removeprefix("sha256:") != hold.digest.hex():
-            detail = "the message was changed since you looked; look again and answer what is there now"
-            return Verdict(409, Refused(reason="stale_digest", detail=detail))
-        if hold.deadline_ns is not None and hold.deadline_ns <= scribe.now_ns:
-            return Verdict(409, Refused(reason="expired", detail="the time to answer this gate is over"))
-        return answer(scribe, session, agent, hold)
-
-    return _command(who, session_id, agent_id, now_ns, body, True, message_id)
-
-
 def _approved(
-    scribe: Scribe,
-    who: Principal,
-    command: str,
-    session: Session,
-    agent: Agent,
-    hold: Hold,
-    note: str | None,
-    before: str | None = None,
-    intervention_id: str | None = None,
+    command: Command, hold: Hold, note: str | None, edited: tuple[int, Commanded] | None = None
 ) -> Verdict:
-    memory = scribe.memory
+    """One more approval of what is held now; the last one needed lets it go. An edit is recorded already."""
+    memory, by = command.scribe.memory, command.who.entity_id
     message = message_of(hold, memory.raws)
-    rule = policy.denies(message, agent, memory) if message is not None else None
+    rule = policy.denies(message, command.agent, memory) if message is not None else None
     if rule is not None:
         return _denied_now(rule.rule_id)
     given: list[str] = msgspec.json.decode(hold.approvals) if hold.approvals else []
-    if who.entity_id in given:
+    if by in given:
         detail = f"you have approved this already; {hold.quorum - len(given)} more must"
         return Verdict(409, Refused(reason="already_approved", detail=detail))
-    given.append(who.entity_id)
+    given.append(by)
     hold.approvals = msgspec.json.encode(given).decode()
     memory.touch(hold)
-    after = "sha256:" + hold.digest.hex()
-    number = scribe.next_sequence - 1
-    if command == "approve":
-        number, intervention_id = record(
-            scribe, who, command, session, agent, hold=hold, before=after, after=after, note=note
-        )
-    answer = Commanded(
-        status="accepted",
-        session_id=session.session_id,
-        agent_id=agent.agent_id,
-        intervention_id=intervention_id,
-        sequence_number=number,
-        message_id=hold.message_id,
-        before_hash=before or after,
-        after_hash=after,
-        approvals=given,
-        needed=hold.quorum,
-        state="held",
-    )
+    seen = "sha256:" + hold.digest.hex()
+    number, answer = edited or command.record("approve", hold=hold, before=seen, after=seen, note=note)
+    answer.approvals, answer.needed, answer.state = given, hold.quorum, "held"
     if len(given) < hold.quorum:
         return Verdict(202, answer)
     hold.gate = 2
-    _tell_passed(scribe, session, hold, number, who.entity_id, note)
-    done = flow(scribe, session, who.entity_id)
+    _tell_passed(command.scribe, command.session, hold, number, by, note)
+    command.drained(answer)
     answer.state = "forwarded" if hold.state == "released" else "held"
-    answer.released, answer.remaining = done.released, done.remaining
     return Verdict(200, answer)
 
 

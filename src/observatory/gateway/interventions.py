@@ -16,6 +16,7 @@ import msgspec
 
 from observatory.gateway import policy, release
 from observatory.gateway.held import changed, find
+from observatory.gateway.inbox import delivery_id
 from observatory.gateway.record import Scribe
 from observatory.gateway.release import flow, scribe_of
 from observatory.ledger.canonical import jcs
@@ -38,8 +39,8 @@ NOT_THERE = Verdict(
     ),
 )
 NOT_HELD = Verdict(409, Refused(reason="not_held", detail="this message is not held"))
-
-Body = Callable[[Scribe, Session, Agent], Verdict]
+# What a pause changes, as it is hashed.
+RUNNING, PAUSED = ("sha256:" + sha256(jcs({"paused": paused})).hexdigest() for paused in (False, True))
 
 
 class Commanded(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -63,16 +64,99 @@ class Commanded(msgspec.Struct, kw_only=True, omit_defaults=True):
     needed: int | None = None
 
 
-def digest_of(value: Any) -> str:
-    return "sha256:" + sha256(jcs(value)).hexdigest()
+class Command(msgspec.Struct, frozen=True):
+    """A command under the tenant's lock: who gives it, to which agent, in which session."""
+
+    scribe: Scribe
+    who: Principal
+    session: Session
+    agent: Agent
+
+    def answer(self, status: str, **state: Any) -> Commanded:
+        return Commanded(
+            status=status, session_id=self.session.session_id, agent_id=self.agent.agent_id, **state
+        )
+
+    def record(
+        self,
+        command: str,
+        *,
+        hold: Hold | None = None,
+        before: str | None = None,
+        after: str | None = None,
+        note: str | None = None,
+    ) -> tuple[int, Commanded]:
+        """The command's event and row: its sequence number, and the answer as far as it is known."""
+        scribe, who, session, agent = self.scribe, self.who, self.session, self.agent
+        number = scribe.next_sequence
+        intervention_id = mint("int_", scribe.now_ns, number)
+        message_id = hold.message_id if hold is not None else None
+        detail = {
+            "intervention_id": intervention_id,
+            "command": command,
+            "operator_id": who.entity_id,
+            "session_id": session.session_id,
+            "agent_id": agent.agent_id,
+            "issued_at": from_ns(scribe.now_ns),
+            "before_hash": before,
+            "after_hash": after,
+            "note": note,
+            "reverses": None,
+            "reversed_at": None,
+        }
+        scribe.append(
+            scribe.in_session(
+                session,
+                "hitl_intervention",
+                f"{command} of {agent.agent_id} by {who.entity_id}",
+                detail,
+                who,
+                parent_span_id=hold.span_id if hold is not None else None,
+                message_id=message_id,
+                recipient_id=agent.entity_id,
+            )
+        )
+        row = {
+            "tenant_id": scribe.memory.tenant.tenant_id,
+            "sequence_number": number,
+            "intervention_id": intervention_id,
+            "command": command,
+            "operator_id": who.entity_id,
+            "session_no": session.session_no,
+            "agent_no": agent.agent_no,
+            "message_id": message_id,
+            "message_seq": hold.sequence_number if hold is not None else None,
+            "before_hash": before,
+            "after_hash": after,
+            "note": note,
+            "issued_ns": scribe.now_ns,
+        }
+        scribe.changes.writes.append(Write("interventions", row))
+        return number, self.answer(
+            "accepted",
+            intervention_id=intervention_id,
+            sequence_number=number,
+            message_id=message_id,
+            before_hash=before,
+            after_hash=after,
+        )
+
+    def tell(self, number: int, kind: str, body: dict[str, Any]) -> None:
+        self.scribe.tell(number, self.agent.agent_no, kind, body, session_no=self.session.session_no)
+
+    def drained(self, answer: Commanded) -> Commanded:
+        """With what was free to go after it: that is forwarded now."""
+        done = flow(self.scribe, self.session, self.who.entity_id)
+        answer.released, answer.remaining = done.released, done.remaining
+        return answer
 
 
-def _command(
+def act_on(
     who: Principal,
     session_id: str,
     agent_id: str,
     now_ns: int,
-    body: Body,
+    body: Callable[[Command], Verdict],
     raws: bool,
     message_id: str | int | None = None,
     force: bool = True,
@@ -93,7 +177,7 @@ def _command(
         member = desk.memory.members.get((session.session_no, agent.agent_no))
         if not force and (member is None or not (member.messages or member.is_paused)):
             return NOT_THERE
-        return body(scribe_of(desk), session, agent)
+        return body(Command(scribe_of(desk), who, session, agent))
 
     wants = release.wants_of(session_id) if raws else Wants(sessions={session_id})
     wants.agents.add(entity_id)
@@ -102,180 +186,65 @@ def _command(
     return Act(who, now_ns, decide, wants)
 
 
-def record(
-    scribe: Scribe,
-    who: Principal,
-    command: str,
-    session: Session,
-    agent: Agent,
-    *,
-    hold: Hold | None = None,
-    before: str | None = None,
-    after: str | None = None,
-    note: str | None = None,
-    reverses: str | None = None,
-) -> tuple[int, str]:
-    """The command's event and row: its sequence number and its id."""
-    number = scribe.next_sequence
-    intervention_id = mint("int_", scribe.now_ns, number)
-    detail = {
-        "intervention_id": intervention_id,
-        "command": command,
-        "operator_id": who.entity_id,
-        "session_id": session.session_id,
-        "agent_id": agent.agent_id,
-        "issued_at": from_ns(scribe.now_ns),
-        "before_hash": before,
-        "after_hash": after,
-        "note": note,
-        "reverses": reverses,
-        "reversed_at": None,
-    }
-    message_id = hold.message_id if hold is not None else None
-    scribe.append(
-        scribe.in_session(
-            session,
-            "hitl_intervention",
-            f"{command} of {agent.agent_id} by {who.entity_id}",
-            detail,
-            who,
-            parent_span_id=hold.span_id if hold is not None else None,
-            message_id=message_id,
-            recipient_id=agent.entity_id,
-        )
-    )
-    row = {
-        "tenant_id": scribe.memory.tenant.tenant_id,
-        "sequence_number": number,
-        "intervention_id": intervention_id,
-        "command": command,
-        "operator_id": who.entity_id,
-        "session_no": session.session_no,
-        "agent_no": agent.agent_no,
-        "message_id": message_id,
-        "message_seq": hold.sequence_number if hold is not None else None,
-        "before_hash": before,
-        "after_hash": after,
-        "note": note,
-        "issued_ns": scribe.now_ns,
-    }
-    scribe.changes.writes.append(Write("interventions", row))
-    return number, intervention_id
-
-
 def pause(
     who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int, force: bool = True
 ) -> Act:
-    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
-        memory = scribe.memory
-        member = _member(memory, session, agent)
+    def body(command: Command) -> Verdict:
+        memory = command.scribe.memory
+        member = member_in(memory, command.session, command.agent)
         if member.is_paused:
-            return Verdict(
-                200,
-                Commanded(
-                    status="already_paused",
-                    session_id=session.session_id,
-                    agent_id=agent.agent_id,
-                    state="paused",
-                ),
-            )
-        before, after = digest_of({"paused": False}), digest_of({"paused": True})
-        number, intervention_id = record(
-            scribe, who, "pause", session, agent, before=before, after=after, note=note
-        )
-        member.paused_ns, member.paused_by, member.pause_seq = scribe.now_ns, who.entity_id, number
+            return Verdict(200, command.answer("already_paused", state="paused"))
+        number, answer = command.record("pause", before=RUNNING, after=PAUSED, note=note)
+        member.paused_ns, member.paused_by, member.pause_seq = command.scribe.now_ns, who.entity_id, number
         memory.touch(member)
-        told = {"reason": "paused", "by": who.entity_id, "intervention_id": intervention_id, "note": note}
-        scribe.tell(number, agent.agent_no, "hold", told, session_no=session.session_no)
-        return Verdict(
-            202,
-            Commanded(
-                status="accepted",
-                session_id=session.session_id,
-                agent_id=agent.agent_id,
-                intervention_id=intervention_id,
-                sequence_number=number,
-                state="paused",
-                confirmation="requested",
-                before_hash=before,
-                after_hash=after,
-            ),
-        )
+        told = {
+            "reason": "paused",
+            "by": who.entity_id,
+            "intervention_id": answer.intervention_id,
+            "note": note,
+        }
+        command.tell(number, "hold", told)
+        answer.state, answer.confirmation = "paused", "requested"
+        return Verdict(202, answer)
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=False, force=force)
+    return act_on(who, session_id, agent_id, now_ns, body, raws=False, force=force)
 
 
 def unpause(who: Principal, session_id: str, agent_id: str, note: str | None, now_ns: int) -> Act:
-    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
-        memory = scribe.memory
-        member = _member(memory, session, agent)
+    def body(command: Command) -> Verdict:
+        memory = command.scribe.memory
+        member = member_in(memory, command.session, command.agent)
         if not member.is_paused:
-            return Verdict(
-                200,
-                Commanded(
-                    status="not_paused",
-                    session_id=session.session_id,
-                    agent_id=agent.agent_id,
-                    state="running",
-                ),
-            )
-        before, after = digest_of({"paused": True}), digest_of({"paused": False})
-        number, intervention_id = record(
-            scribe, who, "unpause", session, agent, before=before, after=after, note=note
-        )
-        _reversed(scribe, member.pause_seq)
+            return Verdict(200, command.answer("not_paused", state="running"))
+        number, answer = command.record("unpause", before=PAUSED, after=RUNNING, note=note)
+        if member.pause_seq is not None:
+            mark(command.scribe, member.pause_seq, "reversed_ns")
         member.paused_ns = member.paused_by = member.pause_seq = None
         memory.touch(member)
-        told = {"intervention_id": intervention_id, "by": who.entity_id}
-        scribe.tell(number, agent.agent_no, "resume", told, session_no=session.session_no)
-        done = flow(scribe, session, who.entity_id)
-        return Verdict(
-            200,
-            Commanded(
-                status="accepted",
-                session_id=session.session_id,
-                agent_id=agent.agent_id,
-                intervention_id=intervention_id,
-                sequence_number=number,
-                state="running",
-                before_hash=before,
-                after_hash=after,
-                released=done.released,
-                remaining=done.remaining,
-            ),
-        )
+        command.tell(number, "resume", {"intervention_id": answer.intervention_id, "by": who.entity_id})
+        answer.state = "running"
+        return Verdict(200, command.drained(answer))
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=True)
+    return act_on(who, session_id, agent_id, now_ns, body, raws=True)
 
 
 def inject(
     who: Principal, session_id: str, agent_id: str, prompt: str, now_ns: int, force: bool = True
 ) -> Act:
-    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
+    def body(command: Command) -> Verdict:
         after = "sha256:" + sha256(prompt.encode()).hexdigest()
-        number, intervention_id = record(scribe, who, "inject", session, agent, after=after)
+        number, answer = command.record("inject", after=after)
         told = {
             "prompt": prompt,
             "by": who.entity_id,
-            "intervention_id": intervention_id,
+            "intervention_id": answer.intervention_id,
             "interrupt_signal": "inject",
         }
-        scribe.tell(number, agent.agent_no, "inject", told, session_no=session.session_no)
-        return Verdict(
-            202,
-            Commanded(
-                status="accepted",
-                session_id=session.session_id,
-                agent_id=agent.agent_id,
-                intervention_id=intervention_id,
-                sequence_number=number,
-                state="queued",
-                after_hash=after,
-                delivery_id=delivery_id(number, agent.agent_no),
-            ),
-        )
+        command.tell(number, "inject", told)
+        answer.state, answer.delivery_id = "queued", delivery_id((number, command.agent.agent_no))
+        return Verdict(202, answer)
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=False, force=force)
+    return act_on(who, session_id, agent_id, now_ns, body, raws=False, force=force)
 
 
 def cancel(
@@ -283,24 +252,13 @@ def cancel(
 ) -> Act:
     """Ask the agent to stop working on the session; what it held stays held."""
 
-    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
-        number, intervention_id = record(scribe, who, "cancel", session, agent, note=note)
-        told = {"reason": note or "cancelled by an operator", "by": who.entity_id}
-        scribe.tell(number, agent.agent_no, "cancel", told, session_no=session.session_no)
-        return Verdict(
-            202,
-            Commanded(
-                status="accepted",
-                session_id=session.session_id,
-                agent_id=agent.agent_id,
-                intervention_id=intervention_id,
-                sequence_number=number,
-                state="cancelling",
-                delivery_id=delivery_id(number, agent.agent_no),
-            ),
-        )
+    def body(command: Command) -> Verdict:
+        number, answer = command.record("cancel", note=note)
+        command.tell(number, "cancel", {"reason": note or "cancelled by an operator", "by": who.entity_id})
+        answer.state, answer.delivery_id = "cancelling", delivery_id((number, command.agent.agent_no))
+        return Verdict(202, answer)
 
-    return _command(who, session_id, agent_id, now_ns, body, raws=False, force=force)
+    return act_on(who, session_id, agent_id, now_ns, body, raws=False, force=force)
 
 
 def rewrite(
@@ -308,48 +266,26 @@ def rewrite(
 ) -> Act:
     """`message` is the new content, past the interceptor, with the original's ids."""
 
-    def body(scribe: Scribe, session: Session, agent: Agent) -> Verdict:
-        hold = find(scribe.memory, session, agent, message_id)
+    def body(command: Command) -> Verdict:
+        hold = find(command.scribe.memory, command.session, command.agent, message_id)
         if hold is None:
             return NOT_HELD
-        number, intervention_id, before, after = replace(
-            scribe, who, "rewrite", session, agent, hold, message
-        )
-        return Verdict(
-            200,
-            Commanded(
-                status="accepted",
-                session_id=session.session_id,
-                agent_id=agent.agent_id,
-                intervention_id=intervention_id,
-                sequence_number=number,
-                message_id=hold.message_id,
-                state="held",
-                before_hash=before,
-                after_hash=after,
-            ),
-        )
+        _, answer = replace(command, "rewrite", hold, message)
+        answer.state = "held"
+        return Verdict(200, answer)
 
-    return _command(who, session_id, agent_id, now_ns, body, True, message_id)
+    return act_on(who, session_id, agent_id, now_ns, body, True, message_id)
 
 
 def replace(
-    scribe: Scribe,
-    who: Principal,
-    command: str,
-    session: Session,
-    agent: Agent,
-    hold: Hold,
-    message: Message,
-    note: str | None = None,
-) -> tuple[int, str, str, str]:
+    command: Command, name: str, hold: Hold, message: Message, note: str | None = None
+) -> tuple[int, Commanded]:
     """Put new content in the place of what is held; approvals were of the old content and are void."""
+    scribe, memory = command.scribe, command.scribe.memory
     before, after = "sha256:" + hold.digest.hex(), "sha256:" + message.digest.hex()
-    number, intervention_id = record(
-        scribe, who, command, session, agent, hold=hold, before=before, after=after, note=note
-    )
+    number, answer = command.record(name, hold=hold, before=before, after=after, note=note)
     row = {
-        "tenant_id": scribe.memory.tenant.tenant_id,
+        "tenant_id": memory.tenant.tenant_id,
         "sequence_number": number,
         "message_seq": hold.sequence_number,
         "raw": message.raw,
@@ -357,20 +293,16 @@ def replace(
         "created_ns": scribe.now_ns,
     }
     scribe.changes.writes.append(Write("rewrites", row))
-    scribe.memory.raws[number] = message.raw
+    memory.raws[number] = message.raw
     hold.rewrite_seq = number
-    changed(hold, message, scribe.memory)
-    rule = policy.asks(message, agent, scribe.memory)
+    changed(hold, message, memory)
+    rule = policy.asks(message, command.agent, memory)
     if rule is not None and not hold.gate:  # the new content is one that a person must see first
         hold.gate, hold.quorum, hold.on_expiry = 1, rule.quorum, rule.on_expiry
-    return number, intervention_id, before, after
+    return number, answer
 
 
-def delivery_id(sequence_number: int, agent_no: int) -> str:
-    return f"dlv_{sequence_number}-{agent_no}"
-
-
-def _member(memory: Memory, session: Session, agent: Agent) -> Member:
+def member_in(memory: Memory, session: Session, agent: Agent) -> Member:
     """An agent may be paused in a session before it has spoken there."""
     pair = (session.session_no, agent.agent_no)
     member = memory.members.get(pair)
@@ -379,8 +311,7 @@ def _member(memory: Memory, session: Session, agent: Agent) -> Member:
     return member
 
 
-def _reversed(scribe: Scribe, sequence_number: int | None) -> None:
-    if sequence_number is None:
-        return
-    where = {"tenant_id": scribe.memory.tenant.tenant_id, "sequence_number": sequence_number}
-    scribe.changes.writes.append(Write("interventions", {"reversed_ns": scribe.now_ns}, where))
+def mark(desk: Desk, sequence_number: int, moment: str) -> None:
+    """What became of a command, now: the column that says when."""
+    where = {"tenant_id": desk.memory.tenant.tenant_id, "sequence_number": sequence_number}
+    desk.changes.writes.append(Write("interventions", {moment: desk.now_ns}, where))

@@ -14,10 +14,9 @@ from typing import Literal
 
 import msgspec
 
+from observatory.gateway.draft import of_message
 from observatory.gateway.passage import Gate, Passage
 from observatory.protocol.answers import Refused
-from observatory.protocol.clock import from_ns
-from observatory.protocol.events import SEVERITY
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Match, PolicyRule, is_essential
@@ -295,29 +294,18 @@ def _party(words: Sequence[str]) -> Party:
 def _evaluated(passage: Passage, rule: PolicyRule, now_ns: int) -> Draft:
     session, message = passage.session, passage.message
     assert session is not None  # placement is an earlier stage
-    return Draft(
-        event_type="policy_evaluated",
-        severity=SEVERITY["policy_evaluated"],
-        timestamp=from_ns(now_ns),
-        timestamp_ns=now_ns,
-        trace_id=session.trace_id,
-        session_no=session.session_no,
-        message_id=message.message_id,
-        message_type=message.message_type,
-        summary=f"policy {rule.rule_id}: {rule.effect} {message.message_type} of {message.sender_id}",
-        sender_id=passage.entity_id,
-        sender_type=message.sender_type,
-        detail={
-            "rule_id": rule.rule_id,
-            "effect": rule.effect,
-            "session_id": session.session_id,
-            "step_id": passage.step_id,
-            "agent_id": message.sender_id,
-            "recipient": message.recipient,
-            # Not as `av.message.digest`: that is for the event a message is archived under.
-            "message_digest": "sha256:" + message.digest.hex(),
-        },
-    )
+    detail = {
+        "rule_id": rule.rule_id,
+        "effect": rule.effect,
+        "session_id": session.session_id,
+        "step_id": passage.step_id,
+        "agent_id": message.sender_id,
+        "recipient": message.recipient,
+        # Not as `av.message.digest`: that is for the event a message is archived under.
+        "message_digest": "sha256:" + message.digest.hex(),
+    }
+    summary = f"policy {rule.rule_id}: {rule.effect} {message.message_type} of {message.sender_id}"
+    return of_message(passage, "policy_evaluated", summary, detail, now_ns)
 
 
 def shuts_out(rule: PolicyRule) -> bool:

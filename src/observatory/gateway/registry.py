@@ -14,10 +14,9 @@ from typing import Any, Literal
 import msgspec
 
 from observatory.gateway import breaker
+from observatory.gateway.draft import in_session
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
-from observatory.protocol.clock import from_ns
-from observatory.protocol.events import SEVERITY
 from observatory.protocol.messages import Heartbeat
 from observatory.rows import Agent, Member, Session, Write
 from observatory.state import Desk, Draft, Memory, Principal, Verdict
@@ -212,18 +211,9 @@ def _first_sight(memory: Memory, agent: Agent, who: Principal, now_ns: int) -> D
 
 def _moved(event_type: str, session: Session, agent: Agent, now_ns: int) -> Draft:
     did = "joined" if event_type == "agent_joined_room" else "left"
-    return Draft(
-        event_type=event_type,
-        severity=SEVERITY[event_type],
-        timestamp=from_ns(now_ns),
-        timestamp_ns=now_ns,
-        trace_id=session.trace_id,
-        session_no=session.session_no,
-        summary=f"{agent.agent_id} {did} the room",
-        detail={"session_id": session.session_id, "agent_id": agent.agent_id},
-        sender_id=agent.entity_id,
-        sender_type="agent",
-    )
+    detail = {"session_id": session.session_id, "agent_id": agent.agent_id}
+    sender = {"sender_id": agent.entity_id, "sender_type": "agent"}
+    return in_session(session, event_type, f"{agent.agent_id} {did} the room", detail, now_ns, **sender)
 
 
 def leave(session: Session, member: Member, agent: Agent, memory: Memory, now_ns: int) -> Draft | None:

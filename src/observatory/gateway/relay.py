@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from observatory.gateway.draft import of_message
 from observatory.gateway.passage import Gate, Passage
 from observatory.gateway.record import Scribe
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
-from observatory.protocol.events import SEVERITY
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import span_id_of
@@ -146,33 +146,21 @@ def recipient_of(message: Message, tenant_id: str) -> str | None:
 
 
 def _gate_opened(passage: Passage, session: Session, hold: Hold, now_ns: int) -> Draft:
-    return Draft(
-        event_type="gate_opened",
-        severity=SEVERITY["gate_opened"],
-        timestamp=from_ns(now_ns),
-        timestamp_ns=now_ns,
-        trace_id=session.trace_id,
-        parent_span_id=hold.span_id,
-        message_id=hold.message_id,
-        message_type=hold.message_type,
-        session_no=session.session_no,
-        summary=f"{passage.message.sender_id} waits for a person: {passage.gates[0].reason}",
-        sender_id=passage.entity_id,
-        sender_type=passage.message.sender_type,
-        detail={
-            "session_id": session.session_id,
-            "agent_id": passage.message.sender_id,
-            "step_id": hold.step_id,
-            "reasons": [
-                {"reason": gate.reason, "detail": gate.detail, "rule_id": gate.rule_id}
-                for gate in passage.gates
-            ],
-            "action_digest": "sha256:" + hold.digest.hex(),
-            "quorum": hold.quorum,
-            "deadline": None if hold.deadline_ns is None else from_ns(hold.deadline_ns),
-            "on_expiry": hold.on_expiry,
-        },
-    )
+    detail = {
+        "session_id": session.session_id,
+        "agent_id": passage.message.sender_id,
+        "step_id": hold.step_id,
+        "reasons": [
+            {"reason": gate.reason, "detail": gate.detail, "rule_id": gate.rule_id} for gate in passage.gates
+        ],
+        "action_digest": "sha256:" + hold.digest.hex(),
+        "quorum": hold.quorum,
+        "deadline": None if hold.deadline_ns is None else from_ns(hold.deadline_ns),
+        "on_expiry": hold.on_expiry,
+    }
+    summary = f"{passage.message.sender_id} waits for a person: {passage.gates[0].reason}"
+    place = {"parent_span_id": hold.span_id, "message_id": hold.message_id}
+    return of_message(passage, "gate_opened", summary, detail, now_ns, **place)
 
 
 def _held_ancestors(passage: Passage, holds: Iterable[Hold]) -> Iterable[int]:

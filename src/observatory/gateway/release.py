@@ -8,8 +8,6 @@ whoever asked goes on until nothing is left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from observatory.gateway import effects, policy
@@ -87,15 +85,14 @@ def forward(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, b
     """False when it may not go after all: then it is rejected."""
     memory = scribe.memory
     message = message_of(hold, memory.raws)
-    agents = {one.agent_no: one for one in memory.agents.values()}
     if message is None or message.digest != hold.digest:
         note = "its content was shredded, or is not what was held"
-        reject(scribe, session, hold, by, "rejected", note, agents)
+        reject(scribe, session, hold, by, "rejected", note)
         return False
     rule = policy.denies(message, agent, memory)
     if rule is not None:
         note = f"policy {rule.rule_id} denies it now"
-        reject(scribe, session, hold, by, "rejected", note, agents)
+        reject(scribe, session, hold, by, "rejected", note)
         return False
     passage = _passage(scribe, session, hold, agent, message)
     number = scribe.chronicle(
@@ -106,17 +103,10 @@ def forward(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, b
     return True
 
 
-def reject(
-    scribe: Scribe,
-    session: Session,
-    hold: Hold,
-    by: str,
-    verdict: str,
-    note: str | None,
-    agents: Mapping[int, Agent],
-) -> int:
+def reject(scribe: Scribe, session: Session, hold: Hold, by: str, verdict: str, note: str | None) -> int:
     """This message, and what names it as an ancestor, is never forwarded; their agents are told. How many."""
     holds = scribe.memory.holds.get(session.session_no, {})
+    agents = {agent.agent_no: agent for agent in scribe.memory.agents.values()}
     hanging: dict[int, list[Hold]] = {}
     for other in holds.values():
         for waited in (other.waits or "").split(","):

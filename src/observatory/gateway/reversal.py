@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from observatory.gateway.held import changed, find
-from observatory.gateway.interventions import Commanded, _member, unpause
-from observatory.gateway.record import Scribe
+from observatory.gateway.interventions import Command, mark, member_in, unpause
 from observatory.gateway.release import message_of, scribe_of, wants_of
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
-from observatory.rows import Agent, Session, Write
+from observatory.rows import Write
 from observatory.state import Act, Desk, Principal, Verdict
 
 CONFIRM_AFTER_NS = 1_000_000_000
+UNDONE = Verdict(409, Refused(reason="already_undone", detail="this command was taken back already"))
 
 
 def undo(
@@ -26,7 +26,7 @@ def undo(
 ) -> Act | Verdict:
     """`row` is the intervention as read; what has changed since is looked at under the lock."""
     if row["reversed_ns"] is not None:
-        return Verdict(409, Refused(reason="already_undone", detail="this command was taken back already"))
+        return UNDONE
     if row["command"] == "pause":
         return unpause(who, session_id, agent["agent_id"], "undo", now_ns)
     if row["command"] not in ("rewrite", "inject"):
@@ -34,17 +34,13 @@ def undo(
         return Verdict(409, Refused(reason="not_reversible", detail=detail))
 
     def decide(desk: Desk) -> Verdict:
-        scribe = scribe_of(desk)
         session, found = desk.memory.sessions.get(session_id), desk.memory.agents.get(agent["entity_id"])
         assert session is not None and found is not None  # named by a row that was read; rows never go
         present = desk.memory.rows.get("interventions", {}).get(row["intervention_id"], row)
         if present["reversed_ns"] is not None:
-            return Verdict(
-                409, Refused(reason="already_undone", detail="this command was taken back already")
-            )
-        if row["command"] == "rewrite":
-            return _undo_rewrite(scribe, who, row, session, found)
-        return _withdraw(scribe, who, row, session, found)
+            return UNDONE
+        command = Command(scribe_of(desk), who, session, found)
+        return _undo_rewrite(command, row) if row["command"] == "rewrite" else _withdraw(command, row)
 
     wants = wants_of(session_id)
     wants.agents.add(agent["entity_id"])
@@ -56,11 +52,9 @@ def undo(
     return Act(who, now_ns, decide, wants)
 
 
-def _undo_rewrite(
-    scribe: Scribe, who: Principal, row: dict[str, Any], session: Session, agent: Agent
-) -> Verdict:
-    memory = scribe.memory
-    hold = find(memory, session, agent, row["message_seq"])
+def _undo_rewrite(command: Command, row: dict[str, Any]) -> Verdict:
+    scribe, memory = command.scribe, command.scribe.memory
+    hold = find(memory, command.session, command.agent, row["message_seq"])
     if hold is None or hold.rewrite_seq != row["sequence_number"]:
         detail = "the message was released, or rewritten again, since; this rewrite is no longer in force"
         return Verdict(409, Refused(reason="too_late", detail=detail))
@@ -78,13 +72,11 @@ def _undo_rewrite(
     changed(hold, message, memory)
     where = {"tenant_id": memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
     scribe.changes.writes.append(Write("rewrites", {"undone_ns": scribe.now_ns}, where))
-    return _taken_back(
-        scribe, who, row, session, agent, "held", before, "sha256:" + hold.digest.hex(), hold.message_id
-    )
+    return _taken_back(command, row, "held", before, "sha256:" + hold.digest.hex(), hold.message_id)
 
 
-def _withdraw(scribe: Scribe, who: Principal, row: dict[str, Any], session: Session, agent: Agent) -> Verdict:
-    key = (row["sequence_number"], agent.agent_no)
+def _withdraw(command: Command, row: dict[str, Any]) -> Verdict:
+    scribe, key = command.scribe, (row["sequence_number"], command.agent.agent_no)
     delivery = scribe.memory.rows.get("deliveries", {}).get(key)
     if delivery is None or delivery["state"] != "pending" or delivery["given_ns"] is not None:
         detail = "the agent has been given this prompt already; inject a correction instead"
@@ -98,20 +90,18 @@ def _withdraw(scribe: Scribe, who: Principal, row: dict[str, Any], session: Sess
     }
     values = {"state": "withdrawn", "ended_ns": scribe.now_ns}
     scribe.changes.writes.append(Write("deliveries", values, where))
-    return _taken_back(scribe, who, row, session, agent, "withdrawn", row["after_hash"], None, None)
+    return _taken_back(command, row, "withdrawn", row["after_hash"], None, None)
 
 
 def _taken_back(
-    scribe: Scribe,
-    who: Principal,
+    command: Command,
     row: dict[str, Any],
-    session: Session,
-    agent: Agent,
     state: str,
     before: str | None,
     after: str | None,
     message_id: str | None,
 ) -> Verdict:
+    scribe, who, session, agent = command.scribe, command.who, command.session, command.agent
     detail = {
         "intervention_id": row["intervention_id"],
         "command": row["command"],
@@ -127,22 +117,9 @@ def _taken_back(
         session, "hitl_reversed", summary, detail, who, message_id=message_id, recipient_id=agent.entity_id
     )
     number = scribe.append(event)
-    where = {"tenant_id": scribe.memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
-    scribe.changes.writes.append(Write("interventions", {"reversed_ns": scribe.now_ns}, where))
-    return Verdict(
-        200,
-        Commanded(
-            status="accepted",
-            session_id=session.session_id,
-            agent_id=agent.agent_id,
-            intervention_id=row["intervention_id"],
-            sequence_number=number,
-            message_id=message_id,
-            state=state,
-            before_hash=before,
-            after_hash=after,
-        ),
-    )
+    mark(scribe, row["sequence_number"], "reversed_ns")
+    ids = {"intervention_id": row["intervention_id"], "sequence_number": number, "message_id": message_id}
+    return Verdict(200, command.answer("accepted", **ids, state=state, before_hash=before, after_hash=after))
 
 
 def confirm(who: Principal, row: dict[str, Any], session_id: str, entity_id: str, now_ns: int) -> Act:
@@ -154,7 +131,7 @@ def confirm(who: Principal, row: dict[str, Any], session_id: str, entity_id: str
         present = memory.rows.get("interventions", {}).get(row["intervention_id"])
         if session is None or agent is None or present is None:
             return Verdict(200, None)
-        member = _member(memory, session, agent)
+        member = member_in(memory, session, agent)
         acknowledged = present["acknowledged_ns"]
         still = (
             member.pause_seq == row["sequence_number"]
@@ -168,8 +145,7 @@ def confirm(who: Principal, row: dict[str, Any], session_id: str, entity_id: str
         detail = {"intervention_id": row["intervention_id"], "agent_id": agent.agent_id}
         summary = f"{agent.agent_id} is paused: acknowledged, and nothing sent since"
         scribe.append(scribe.in_session(session, "pause_confirmed", summary, detail))
-        where = {"tenant_id": memory.tenant.tenant_id, "sequence_number": row["sequence_number"]}
-        scribe.changes.writes.append(Write("interventions", {"confirmed_ns": desk.now_ns}, where))
+        mark(scribe, row["sequence_number"], "confirmed_ns")
         return Verdict(200, None)
 
     wants = wants_of(session_id)

@@ -15,18 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from observatory.sdk import decisions, gate
-from observatory.sdk.decisions import ConfirmationStatus, Deadline, Option
+from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.ear import NoChannel
 from observatory.sdk.errors import NotAnswered
-from observatory.sdk.gate import Approval, Said
 from observatory.sdk.received import Decision, Handoff, Received
-from observatory.sdk.session import Line, Session, ToolCall, open_line
+from observatory.sdk.session import Line, Session, Words, open_line
 from observatory.sdk.speaker import Speaker
-from observatory.sdk.step import Step, StepFields
+from observatory.sdk.step import Step
 from observatory.sdk.waiting import run
 
 
-class Agent(Speaker):
+class Agent(Speaker, Words):
     """An agent that speaks to the gateway and obeys it. Make one at start and keep it; threads may share it.
 
     `outbox=` lets many agents of one process share a sender; then whoever made the outbox closes it.
@@ -34,63 +33,11 @@ class Agent(Speaker):
     `messages`, `listen`), and sends no heartbeats before. `heartbeat_s=None`: none by itself.
     """
 
-    def step(
-        self,
-        intent: str,
-        *,
-        step_id: str | None = None,
-        timeout: float | None = None,
-        **fields: Unpack[StepFields],
-    ) -> Step:
-        """Say what was done, in the session this code runs in, else in the agent's own. Returns at once.
-
-        It waits in two cases only: while the agent is known to be paused or stopped, and with
-        `hitl_required=True` for the verdict: `step.verdict` when approved or edited, else `Denied`, also when
-        none came within `timeout`. Raises `Cancelled` when a person ended this work.
-        """
-        return run(gate.say(Said(self._line(), self, intent, step_id, fields, timeout)))
-
-    def ask(
-        self,
-        intent: str,
-        *,
-        step_id: str | None = None,
-        timeout: float | None = None,
-        **fields: Unpack[StepFields],
-    ) -> Approval:
-        """Ask a person before doing it: `if ok := agent.ask("Deploy", tool_input=plan): run(ok.tool_input)`.
-
-        As a step with `hitl_required=True`, but a no is a value. No verdict within `timeout` is a no.
-        A person may have changed it: do what `tool_call` and `tool_input` of the approval say.
-        """
-        return run(gate.ask(Said(self._line(), self, intent, step_id, fields, timeout)))
-
-    def decide(
-        self,
-        title: str,
-        options: Sequence[Option],
-        *,
-        deadline: Deadline | None = None,
-        default: str | None = None,
-        description: str | None = None,
-        owner: str | None = None,
-        timeout: float | None = None,
-    ) -> Decision:
+    def decide(self, title: str, options: Sequence[Option], **terms: Unpack[Terms]) -> Decision:
         """Let the owner choose; the id of the option chosen. `default` is taken by the gateway at `deadline`
-        (a time, or seconds from now). Raises `Denied` when nobody chose."""
-        return run(
-            decisions.decide(
-                self._line(),
-                self,
-                title,
-                options,
-                deadline=deadline,
-                default=default,
-                description=description,
-                owner=owner,
-                timeout=timeout,
-            )
-        )
+        (a time, or seconds from now). Raises `Denied` when nobody chose, also within `timeout`. May be told
+        besides: `description`, `owner`."""
+        return run(decisions.decide(self._line(), self, title, options, **terms))
 
     def confirm(
         self,
@@ -115,10 +62,6 @@ class Agent(Speaker):
                 yield item
             finally:
                 self.orders.finish(item)
-
-    def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> ToolCall:
-        """Time a tool call and record it: see `Session.tool`."""
-        return ToolCall(self._line(), self, tool_call, tool_input, intent)
 
     def session(
         self, *, session_id: str | None = None, continues: Line | Handoff | Received | None = None

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 
 from observatory.sdk import decisions, gate
 from observatory.sdk.client import Answer
-from observatory.sdk.decisions import ConfirmationStatus, Deadline, Option
+from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.ear import NoChannel
 from observatory.sdk.errors import NotAnswered
 from observatory.sdk.gate import Approval, Said
@@ -50,8 +50,11 @@ class AsyncStep:
         return f"Async{self._step!r}"
 
 
-class AsyncSession(Line):
-    """A session as an async agent sees it. Give each task its own `fork()`; `join` them after."""
+class AsyncWords:
+    """What async agents and their sessions say alike: `Words`, awaited."""
+
+    def _here(self) -> tuple[Line, Speaker]:
+        raise NotImplementedError
 
     async def step(
         self,
@@ -61,10 +64,9 @@ class AsyncSession(Line):
         timeout: float | None = None,  # noqa: ASYNC109
         **fields: Unpack[StepFields],
     ) -> AsyncStep:
-        """Say what was done; see `Agent.step`."""
-        return AsyncStep(
-            await run_async(gate.say(Said(self, self._speaker, intent, step_id, fields, timeout)))
-        )
+        """Say what was done, in the session this task runs in, else in the agent's own: see `Agent.step`."""
+        said = Said(*self._here(), intent, step_id, fields, timeout)
+        return AsyncStep(await run_async(gate.say(said)))
 
     async def ask(
         self,
@@ -74,12 +76,16 @@ class AsyncSession(Line):
         timeout: float | None = None,  # noqa: ASYNC109
         **fields: Unpack[StepFields],
     ) -> Approval:
-        """Ask a person before doing it: see `Agent.ask`."""
-        return await run_async(gate.ask(Said(self, self._speaker, intent, step_id, fields, timeout)))
+        """Ask a person before doing it, and do what the approval says: see `Agent.ask`."""
+        return await run_async(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "AsyncToolCall":
         """`async with s.tool("serp_search", {...}) as call:` times the call and records it."""
-        return AsyncToolCall(self, self._speaker, tool_call, tool_input, intent)
+        return AsyncToolCall(*self._here(), tool_call, tool_input, intent)
+
+
+class AsyncSession(Line, AsyncWords):
+    """A session as an async agent sees it. Give each task its own `fork()`; `join` them after."""
 
     async def __aenter__(self) -> Self:
         self._enter()
@@ -102,57 +108,12 @@ class AsyncToolCall(ToolCall):
         self.step = await run_async(gate.tell(self._done(exc)))
 
 
-class AsyncAgent(Speaker):
+class AsyncAgent(Speaker, AsyncWords):
     """An asyncio agent that speaks to the gateway and obeys it; see `Agent` for what its words mean."""
 
-    async def step(
-        self,
-        intent: str,
-        *,
-        step_id: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-        **fields: Unpack[StepFields],
-    ) -> AsyncStep:
-        """Say what was done, in the session this task runs in, else in the agent's own: see `Agent.step`."""
-        said = Said(self._line(), self, intent, step_id, fields, timeout)
-        return AsyncStep(await run_async(gate.say(said)))
-
-    async def ask(
-        self,
-        intent: str,
-        *,
-        step_id: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-        **fields: Unpack[StepFields],
-    ) -> Approval:
-        """Ask a person before doing it, and do what the approval says: see `Agent.ask`."""
-        return await run_async(gate.ask(Said(self._line(), self, intent, step_id, fields, timeout)))
-
-    async def decide(
-        self,
-        title: str,
-        options: Sequence[Option],
-        *,
-        deadline: Deadline | None = None,
-        default: str | None = None,
-        description: str | None = None,
-        owner: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> Decision:
+    async def decide(self, title: str, options: Sequence[Option], **terms: Unpack[Terms]) -> Decision:
         """Let the owner choose: see `Agent.decide`."""
-        return await run_async(
-            decisions.decide(
-                self._line(),
-                self,
-                title,
-                options,
-                deadline=deadline,
-                default=default,
-                description=description,
-                owner=owner,
-                timeout=timeout,
-            )
-        )
+        return await run_async(decisions.decide(self._line(), self, title, options, **terms))
 
     async def confirm(
         self,
@@ -176,10 +137,6 @@ class AsyncAgent(Speaker):
                 yield item
             finally:
                 self.orders.finish(item)
-
-    def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> AsyncToolCall:
-        """Time a tool call and record it: see `AsyncSession.tool`."""
-        return AsyncToolCall(self._line(), self, tool_call, tool_input, intent)
 
     def session(
         self, *, session_id: str | None = None, continues: Line | Handoff | Received | None = None

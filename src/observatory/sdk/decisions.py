@@ -7,7 +7,7 @@ by the agent. What cannot be had is `Denied`, as at a gate.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from observatory.protocol import clock
 from observatory.protocol.identity import USER, canonical_id
@@ -29,6 +29,16 @@ Option = str | Mapping[str, Any]
 ConfirmationStatus = Literal["success", "failure", "rollback"]
 CONFIRM_S = 10.0
 NOBODY = {"entity_id": "sys_owner", "entity_type": "system"}  # the gateway asks the agent's owner
+
+
+class Terms(TypedDict, total=False):
+    """How a decision is asked for, besides its title and options."""
+
+    deadline: Deadline | None  # a time, or seconds from now
+    default: str | None  # the option the gateway takes at the deadline
+    description: str | None
+    owner: str | None
+    timeout: float | None
 
 
 def decide(

@@ -128,6 +128,9 @@ class Line:
             return spent
         return round(total, 10) if math.isfinite(total) else spent  # no 0.30000000000000004
 
+    def _here(self) -> tuple["Line", "Speaker"]:
+        return self, self._speaker
+
     def _enter(self) -> None:
         self._tokens.append(_current.set(self))
 
@@ -135,8 +138,11 @@ class Line:
         _current.reset(self._tokens.pop())
 
 
-class Session(Line):
-    """A session as a synchronous agent sees it; also what `fork` returns."""
+class Words:
+    """What agents and sessions say alike; each knows on which line, and by whom."""
+
+    def _here(self) -> tuple[Line, "Speaker"]:
+        raise NotImplementedError
 
     def step(
         self,
@@ -146,8 +152,14 @@ class Session(Line):
         timeout: float | None = None,
         **fields: Unpack[StepFields],
     ) -> Step:
-        """Say what was done; see `Agent.step`."""
-        return run(gate.say(Said(self, self._speaker, intent, step_id, fields, timeout)))
+        """Say what was done, on this session's line; an agent's words go on the line of the session this code
+        runs in, else of its own. Returns at once.
+
+        It waits in two cases only: while the agent is known to be paused or stopped, and with
+        `hitl_required=True` for the verdict: `step.verdict` when approved or edited, else `Denied`, also when
+        none came within `timeout`. Raises `Cancelled` when a person ended this work.
+        """
+        return run(gate.say(Said(*self._here(), intent, step_id, fields, timeout)))
 
     def ask(
         self,
@@ -157,12 +169,20 @@ class Session(Line):
         timeout: float | None = None,
         **fields: Unpack[StepFields],
     ) -> Approval:
-        """Ask a person before doing it: see `Agent.ask`."""
-        return run(gate.ask(Said(self, self._speaker, intent, step_id, fields, timeout)))
+        """Ask a person before doing it: `if ok := agent.ask("Deploy", tool_input=plan): run(ok.tool_input)`.
+
+        As a step with `hitl_required=True`, but a no is a value. No verdict within `timeout` is a no.
+        A person may have changed it: do what `tool_call` and `tool_input` of the approval say.
+        """
+        return run(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "ToolCall":
         """`with s.tool("serp_search", {...}) as call:` times the call and records it, failed if it raised."""
-        return ToolCall(self, self._speaker, tool_call, tool_input, intent)
+        return ToolCall(*self._here(), tool_call, tool_input, intent)
+
+
+class Session(Line, Words):
+    """A session as a synchronous agent sees it; also what `fork` returns."""
 
     def __enter__(self) -> Self:
         self._enter()

@@ -65,6 +65,9 @@ class Speaker:
         """Where a step said without a session belongs: to the one this code runs in, else to our own."""
         return current_line() or self._home
 
+    def _here(self) -> tuple[Line, "Speaker"]:
+        return self._line(), self
+
     @property
     def rejections(self) -> list[Rejected]:
         """The latest refusals (at most 1,000), newest last; of all its agents when an outbox is shared."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Executable, and_, select
+from sqlalchemy import and_, select
 
 from observatory.store import tables
+from observatory.store.fetches import Fetches
 
 
-class HoldReads:
-    """Part of every store that can `fetch` rows."""
-
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        raise NotImplementedError
+class HoldReads(Fetches):
+    """The `Holds` port over any store that can `fetch` rows."""
 
     async def holds_page(
         self, tenant_id: str, after: int | None, limit: int, gates_only: bool

@@ -16,7 +16,6 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Executable,
     FromClause,
     Select,
     and_,
@@ -30,6 +29,7 @@ from sqlalchemy import (
 
 from observatory.ports import Arrived, Delivery, Pending, Stops
 from observatory.store import tables
+from observatory.store.fetches import Fetches
 from observatory.store.keys import SEQ_MASK
 from observatory.store.shapes import Shape
 
@@ -54,13 +54,10 @@ class _Event(msgspec.Struct):
     span_id: str
 
 
-class InboxReads:
+class InboxReads(Fetches):
     """The `Inbox` port over any store that can `fetch` rows."""
 
     _shape: Shape
-
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        raise NotImplementedError
 
     async def arrivals(self, tenant_id: str, after: Key, limit: int) -> list[Arrived]:
         query = ARRIVALS.bindparams(tenant=tenant_id, number=after[0], agent=after[1], most=limit)
@@ -85,7 +82,7 @@ class InboxReads:
         rows: list[Any] = []
         for numbers in _parts(sorted({number for number, _ in wanted}), NAMED):
             # Numbers told to many agents are read whole and sifted here.
-            query = self._query(tenant_id).where(_any_of(told.sequence_number, numbers))
+            query = self._query(tenant_id).where(any_of(told.sequence_number, numbers))
             agents = {agent_no for number, agent_no in wanted if number in set(numbers)}
             if len(agents) == 1:
                 query = query.where(told.agent_no == agents.pop())
@@ -226,7 +223,7 @@ class InboxReads:
         rewritten: dict[int, bytes | None] = {}
         for numbers in _parts([rewrite for _, rewrite in names if rewrite is not None], NAMED):
             query = select(rewrites.c.sequence_number, rewrites.c.raw).where(
-                rewrites.c.tenant_id == tenant_id, _any_of(rewrites.c.sequence_number, numbers)
+                rewrites.c.tenant_id == tenant_id, any_of(rewrites.c.sequence_number, numbers)
             )
             rows = await self.fetch(tenant_id, query)
             rewritten |= {row[0]: None if row[1] is None else bytes(row[1]) for row in rows}
@@ -246,7 +243,7 @@ def _same(left: Any, right: Any, column: str) -> ColumnElement[bool]:
     return and_(left.tenant_id == right.tenant_id, left[column] == right[column])
 
 
-def _any_of(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
+def any_of(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
     """`IN` with a place for each value: what expands a list later is not understood by asyncpg."""
     return column.in_([value if isinstance(value, ColumnElement) else literal(value) for value in values])
 
@@ -267,8 +264,8 @@ def _numbered(tenant_id: str, table: FromClause, number: Any) -> ColumnElement[b
 
 def _among(tenant_id: str, table: FromClause, numbers: Iterable[int]) -> ColumnElement[bool]:
     if "key" in table.c:
-        return _any_of(table.c.key, [_packed(tenant_id, number) for number in numbers])
-    return and_(table.c.tenant_id == tenant_id, _any_of(table.c.sequence_number, numbers))
+        return any_of(table.c.key, [_packed(tenant_id, number) for number in numbers])
+    return and_(table.c.tenant_id == tenant_id, any_of(table.c.sequence_number, numbers))
 
 
 def _number_column(table: FromClause) -> ColumnElement[Any]:

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import msgspec
-from sqlalchemy import Executable, Select, and_, case, select
+from sqlalchemy import Select, and_, case, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
@@ -20,7 +20,7 @@ from observatory.protocol.steps import step_name
 from observatory.state import Principal
 from observatory.store import tables
 from observatory.store.holds import HoldReads
-from observatory.store.inbox import InboxReads
+from observatory.store.inbox import InboxReads, any_of
 from observatory.store.keys import dedupe_key
 from observatory.store.shapes import Shape, Where
 from observatory.store.standstill import Standstill
@@ -32,9 +32,6 @@ class Reads(HoldReads, Standstill, TrafficReads, InboxReads):
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        raise NotImplementedError
 
     async def head(self, tenant_id: str) -> tuple[int, str]:
         heads = tables.chain_heads
@@ -88,7 +85,10 @@ class Reads(HoldReads, Standstill, TrafficReads, InboxReads):
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
         source = tables.SMALL[table]
-        tests = [source.c[column] == value for column, value in where.items()]
+        tests = [
+            any_of(source.c[column], value) if isinstance(value, list) else source.c[column] == value
+            for column, value in where.items()
+        ]
         if "tenant_id" in source.c:
             tests.append(source.c.tenant_id == tenant_id)
         order = [source.c[name] for name in tables.AGE if name in source.c]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import ColumnElement, Executable, and_, distinct, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, and_, distinct, func, literal_column, or_, select
 
 from observatory.ports import Reach
 from observatory.store import tables
+from observatory.store.fetches import Fetches
 
 # Spelled as the partial index spells it, so that it is used.
 OPEN: ColumnElement[bool] = literal_column("holds.state = 'held'")
 
 
-class Standstill:
+class Standstill(Fetches):
     """Part of every store that can `fetch` rows."""
-
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        raise NotImplementedError
 
     async def reach(self, tenant_id: str, **agents: str) -> Reach:
         fleet, members, holds, heads = tables.agents, tables.members, tables.holds, tables.chain_heads

@@ -6,23 +6,19 @@ are read row by row, the newest so many, because neither database has percentile
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import ColumnElement, Executable, and_, case, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, select
 
 from observatory.ports import Backlog, EdgeCount, Silent, Stranded
 from observatory.store import tables
+from observatory.store.fetches import Fetches
 
 # Spelled as the partial indexes spell them, so that they are used.
 PARKED: ColumnElement[bool] = literal_column("deliveries.state = 'parked'")
 PENDING: ColumnElement[bool] = literal_column("deliveries.state = 'pending'")
 
 
-class TrafficReads:
+class TrafficReads(Fetches):
     """Part of every store that can `fetch` rows."""
-
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        raise NotImplementedError
 
     async def silent(self, tenant_id: str, before_ns: int, limit: int) -> list[Silent]:
         agents, pulses = tables.agents.c, tables.pulses.c

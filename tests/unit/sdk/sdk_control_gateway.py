@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,9 +19,11 @@ from websockets.frames import Opcode
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from observatory import Agent
 from observatory.protocol.envelope import AnyEnvelope, Envelope
 from observatory.protocol.sealed import strict_decoder
-from tests.unit.sdk.sdk_gateway import PATIENCE_S, FakeGateway
+from observatory.sdk import Outbox
+from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway
 
 Json = dict[str, Any]
 _decode_envelope = strict_decoder(cast(type[Envelope], AnyEnvelope)).decode
@@ -218,4 +221,15 @@ def controlling() -> Iterator[ControlGateway]:
         gateway.stop()
 
 
-__all__ = ["PATIENCE_S", "ControlGateway", "controlling"]
+def agent_at(gateway: ControlGateway, data: Path, **more: Any) -> Agent:
+    return Agent("a", outbox=Outbox("a", gateway.door(data), QUICK), **more)
+
+
+def home(agent: Agent) -> str:
+    """The agent's own session, begun with its first step."""
+    session_id = agent.step("first").session_id
+    assert session_id is not None
+    return session_id
+
+
+__all__ = ["PATIENCE_S", "ControlGateway", "agent_at", "controlling", "home"]

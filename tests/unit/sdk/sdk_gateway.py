@@ -10,12 +10,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from observatory import Agent
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.sealed import strict_decoder
+from observatory.sdk import Outbox
 from observatory.sdk.credentials import Door
 from observatory.sdk.delivery import Delivery
 
@@ -182,6 +185,14 @@ def running() -> Iterator[FakeGateway]:
     finally:
         gateway.let_go()
         gateway.stop()
+
+
+def agent_at(gateway: FakeGateway, data: Path, name: str = "researcher-1", **delivery: float) -> Agent:
+    return Agent(name, outbox=Outbox(name, gateway.door(data), QUICK._replace(**delivery)))  # type: ignore[arg-type]
+
+
+def spooled(data: Path) -> list[str]:
+    return [line for path in sorted(data.glob("spool/*.jsonl")) for line in path.read_text().splitlines()]
 
 
 class FakeClock:

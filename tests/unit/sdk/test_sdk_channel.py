@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from observatory import Agent, AsyncAgent
 from observatory.sdk import Cancelled, Denied, Outbox, orders
 from tests.unit.sdk.sdk_control_gateway import PATIENCE_S, ControlGateway, controlling
 from tests.unit.sdk.sdk_gateway import KEY, QUICK
+from tests.waiting import until
 
 PYTHON = sys.executable
 
@@ -34,13 +34,6 @@ def outbox(gateway: ControlGateway, tmp_path: Path) -> Iterator[Outbox]:
     one = Outbox("a", gateway.door(tmp_path), QUICK)
     yield one
     one.close()
-
-
-def until(done: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def test_a_broken_channel_is_opened_again_and_nothing_counts_twice(
@@ -265,8 +258,8 @@ def test_async_words_wait_without_blocking_the_loop(gateway: ControlGateway, out
                 lambda: gateway.wait_acked(gateway.deliver("hold", {}, session.session_id))
             )
             paused = asyncio.create_task(session.step("second"))
-            await asyncio.sleep(0.02)
-            assert not paused.done()
+            done, _ = await asyncio.wait([paused], timeout=0.02)
+            assert not done
             gateway.deliver("resume", {}, session.session_id)
             assert (await (await paused).answer(PATIENCE_S)).accepted
 
@@ -298,7 +291,7 @@ def test_async_words_wait_without_blocking_the_loop(gateway: ControlGateway, out
             assert (await agent.register())["entity_id"] == "agt_1"
 
             waiting = asyncio.create_task(session.ask("Once more"))
-            await asyncio.sleep(0.02)
+            await asyncio.to_thread(gateway.wait_for, lambda: gateway.intents[-1] == "Once more")
             gateway.deliver("cancel", {"reason": "enough"}, session.session_id)
             with pytest.raises(Cancelled, match="enough"):
                 await waiting

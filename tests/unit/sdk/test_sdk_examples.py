@@ -12,7 +12,7 @@ from observatory import Agent
 from observatory.sdk import Outbox
 from tests.unit.sdk.sdk_control_gateway import PATIENCE_S, controlling
 from tests.unit.sdk.sdk_gateway import KEY, QUICK, running
-from tests.unit.sdk.test_sdk_control import aside
+from tests.waiting import aside
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

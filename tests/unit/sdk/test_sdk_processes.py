@@ -5,22 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from observatory import Agent
 from observatory.sdk import Outbox
-from tests.unit.sdk.sdk_gateway import KEY, PATIENCE_S, QUICK, FakeGateway, running
+from tests.unit.sdk.sdk_gateway import KEY, PATIENCE_S, QUICK, FakeGateway
 
 PYTHON = sys.executable
-
-
-@pytest.fixture
-def gateway() -> Iterator[FakeGateway]:
-    with running() as one:
-        yield one
 
 
 def environment(gateway: FakeGateway, data: Path) -> dict[str, str]:

@@ -12,13 +12,7 @@ import pytest
 
 from observatory import Agent, AsyncAgent
 from observatory.sdk import NotAnswered, Outbox, Rejected
-from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway, running
-
-
-@pytest.fixture
-def gateway() -> Iterator[FakeGateway]:
-    with running() as one:
-        yield one
+from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway
 
 
 @pytest.fixture

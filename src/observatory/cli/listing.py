@@ -1,0 +1,32 @@
+"""A list as every `list` word shows it: the gateway's rows for tools, a table of them for people.
+
+A column is named beside what stands in it: a field of the row, or what a function makes of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from observatory.cli.asking import when
+from observatory.cli.terminal import show_json, show_table
+
+Row = Mapping[str, Any]
+Cell = str | Callable[[Row], object]
+
+
+def show_rows(rows: Sequence[Row], json: bool, columns: Mapping[str, Cell], empty: str) -> None:
+    if json:
+        show_json(rows)
+    else:
+        cells = list(columns.values())
+        show_table(list(columns), [[_shown(row, cell) for cell in cells] for row in rows], empty)
+
+
+def at(field: str) -> Cell:
+    """A time, as people read it; nothing where there is none."""
+    return lambda row: when(row[field])
+
+
+def _shown(row: Row, cell: Cell) -> object:
+    return row[cell] if isinstance(cell, str) else cell(row)
