@@ -20,7 +20,7 @@ export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup test check bench bench-peers soak trace demo schemas clean
+.PHONY: help setup test test-both check bench bench-peers soak trace demo schemas clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ $(SYNCED): pyproject.toml uv.lock | $(UV)
 
 test: $(SYNCED)  ## run all tests
 	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
+
+test-both: $(SYNCED)  ## run all tests, every flow on SQLite and on PostgreSQL
+	@BOTH=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas
 	@.venv/bin/ruff check .

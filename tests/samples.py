@@ -55,6 +55,15 @@ def decision_log(**overrides: Any) -> Json:
     return _merge(log, overrides)
 
 
+def shown(sent: Json, score: float = 1.0) -> Json:
+    """A message as readers see it: the computed score in its place, the agent's own beside it (S186)."""
+    cognition = sent.get("cognition")
+    if not cognition:
+        return sent
+    reported = cognition.get("entropy_score")
+    return sent | {"cognition": cognition | {"entropy_score": score, "reported_entropy_score": reported}}
+
+
 def full_decision_log(**overrides: Any) -> Json:
     """The sample with every optional field in use."""
     log = decision_log(

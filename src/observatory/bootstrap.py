@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -25,21 +26,27 @@ from observatory.api.god_mode import make_key, make_login, make_user
 from observatory.api.house import House
 from observatory.bus.memory import MemoryBus
 from observatory.daemons import deadlines, gatekeeper, stager
+from observatory.daemons.alarms import Alarms
+from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
+from observatory.daemons.feed import Feed
 from observatory.daemons.publisher import Publisher
 from observatory.daemons.reaper import Due, Reaper
 from observatory.daemons.runner import Daemon, Runner
-from observatory.errors import StartupError
+from observatory.errors import NotDurable, StartupError
 from observatory.gateway import access, policy
 from observatory.gateway.committer import Committer
 from observatory.gateway.record import Service
+from observatory.insight.derived import Derived
 from observatory.ports import Listens, Store
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT
+from observatory.store.derived_sqlite import SqliteDerived, beside
 from observatory.store.migrate import migrate_postgres, migrate_sqlite
 from observatory.store.sqlite import SqliteStore
 
 CREDENTIALS = "credentials.json"
+log = logging.getLogger("observatory")
 
 
 @contextmanager
@@ -82,15 +89,37 @@ async def open_store(settings: Settings) -> Store:
     return store
 
 
+async def open_derived(settings: Settings, store: Store) -> Derived:
+    """Made if it is not there, so that doors can read; filled by the analyst."""
+    derived: Derived
+    if settings.is_postgres:
+        from observatory.store.derived_postgres import PostgresDerived
+        from observatory.store.postgres import PostgresStore
+
+        assert isinstance(store, PostgresStore)
+        derived = PostgresDerived(store, settings.database_url)
+    else:
+        derived = SqliteDerived(beside(Path(settings.database_url.removeprefix("sqlite:///"))))
+    try:
+        await derived.start()
+    except NotDurable as error:  # the record can be kept without; the analyst tries again
+        log.warning("insight has nothing to read yet: %s", error)
+    return derived
+
+
 @asynccontextmanager
-async def built(settings: Settings) -> AsyncIterator[House]:
-    """A running house: store, corridor, daemons. Stops in the opposite order, losing nothing."""
+async def built(settings: Settings, serving: bool = False) -> AsyncIterator[House]:
+    """A running house: store, corridor, daemons. Stops in the opposite order, losing nothing.
+
+    Only one that serves has an analyst.
+    """
     if settings.bus:
         raise StartupError(
             "a bus URL is given, but this version has only the in-process bus; leave --bus out"
         )
     policy.settle(settings.policy_default)
     store = await open_store(settings)
+    derived = await open_derived(settings, store)
     bus = MemoryBus()
     committer = Committer(
         store,
@@ -105,8 +134,15 @@ async def built(settings: Settings) -> AsyncIterator[House]:
     daemons: dict[str, Daemon] = {"publisher": publisher.run, "dispatcher": dispatcher.run}
     if isinstance(store, Listens):  # rows that other gateways commit on the same database
         daemons["listener"] = partial(store.listen, bus.publish)
-    house = House(settings, store, committer, publisher, dispatcher, Auth(store, settings))
+    analyst = Child(msgspec.json.encode(settings))
+    if serving and settings.insight:
+        daemons["analyst"] = analyst.run
+    auth = Auth(store, settings)
+    feed = Feed(store, time.time_ns)
+    daemons["feed"] = feed.run
+    house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
     daemons["clock"] = Reaper(house, dues(house)).run
+    daemons["alarms"] = Alarms(house, derived).run
     committer.start()
     try:
         async with Runner(daemons):
@@ -115,6 +151,7 @@ async def built(settings: Settings) -> AsyncIterator[House]:
             yield house
     finally:
         await committer.stop()
+        await derived.stop()
         await store.stop()
 
 
@@ -141,7 +178,7 @@ async def run(settings: Settings) -> None:
     listener = server.bind(settings.host, settings.port)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     with owned(settings.folder):
-        async with built(settings) as house:
+        async with built(settings, serving=True) as house:
             operator = (await house.store.rows(HOME_TENANT, "users", name="operator"))[0]
             link = await make_login(house, house.principal_of_house(HOME_TENANT), operator["user_id"])
             await server.serve(house, listener, lambda: _welcome(house, link))

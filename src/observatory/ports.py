@@ -7,7 +7,7 @@ holds a row the database refuses; nothing was written).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -111,6 +111,7 @@ class StoredMessage(msgspec.Struct, frozen=True):
     raw: bytes | None  # as the agent sent it
     # What was put in its place by a person, and is or would be forwarded.
     rewritten: bytes | None = None
+    entropy: float | None = None  # as the gateway computed it
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +162,9 @@ class Directory(Protocol):
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
         """Rows of a small table of this tenant, in no order; a list (not empty) means any of its values."""
 
-    async def sessions_page(self, tenant_id: str, before: int | None, limit: int) -> list[dict[str, Any]]:
+    async def sessions_page(
+        self, tenant_id: str, before: int | None, limit: int, severity: str | None = None
+    ) -> list[dict[str, Any]]:
         """Sessions by last activity, newest first; `before` is the last activity of the page before."""
 
     async def tenant_rows(self) -> list[dict[str, Any]]:
@@ -340,7 +343,17 @@ class Holds(Protocol):
         """Pauses in force, acknowledged and not yet confirmed, with their session and entity ids."""
 
 
-class Store(Writer, Archive, Directory, Holds, Inbox, Standstill, Traffic, Protocol):
+class Alarms(Protocol):
+    """Sessions in an alarm, and what was said last."""
+
+    async def alarmed(self, tenant_id: str, limit: int) -> list[dict[str, Any]]:
+        """Rows of sessions that are not normal or in a loop of the second detector, newest first."""
+
+    async def contents(self, tenant_id: str, numbers: Iterable[int]) -> dict[int, tuple[str, bytes | None]]:
+        """Number → (message type, bytes as archived) of the messages among these; None once shredded."""
+
+
+class Store(Writer, Archive, Directory, Holds, Inbox, Standstill, Traffic, Alarms, Protocol):
     """A database adapter keeps all of these promises."""
 
     dialect: str

@@ -67,6 +67,16 @@ class Session(msgspec.Struct, kw_only=True):
     cost: float = 0.0
     spent: float = 0.0  # what caps go by: it never falls
     rejected: int = 0  # held messages that were refused for good; 0 means there is nothing to load
+    entropy: float | None = None  # of its last scored step
+    entropy_window: str | None = None  # see gateway/entropy.py
+    severity: str = "normal"
+    alert_seq: int | None = None  # the event of the open alert
+    alert_count: int = 0  # how often it went round so far, as long as the alert is open
+    loop_ns: int | None = None  # since when the second detector sees the newest open loop
+    loop_seq: int | None = None  # the event that told of it
+    loop_detector: str | None = None
+    loop_agent_no: int | None = None
+    loops: str | None = None  # all that are open, see gateway/loop_alarms.py
     dirty: bool = False
 
 
@@ -178,6 +188,7 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     warnings: str | None
     digest: bytes
     raw: bytes
+    entropy: float | None = None  # as computed, beside the bytes
 
 
 class Write(msgspec.Struct, frozen=True):

@@ -59,6 +59,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cookie_hours: int = 12
     kill_release_batch: int = 500
     policy_default: Literal["allow", "deny"] = "allow"
+    insight: bool = True
+    low_confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    orphan_wait_s: Annotated[int, msgspec.Meta(ge=0)] = 30
     log_level: str = "info"
 
     @property

@@ -14,7 +14,7 @@ import msgspec
 
 from observatory.ledger.chain import Head
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Budget, KillSwitch, PolicyRule, Route
+from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, PolicyRule, Route
 from observatory.protocol.versions import Judgement, VersionEntry
 from observatory.rows import (
     Agent,
@@ -80,6 +80,7 @@ class Rulebook(msgspec.Struct, frozen=True):
     instructions: dict[str, int] = {}
     # Capabilities that have a breaker; its counts are rows of their own.
     breakers: frozenset[str] = frozenset()
+    detectors: DetectorSettings = DetectorSettings()
 
 
 class Memory(msgspec.Struct):

@@ -229,3 +229,26 @@ def decided(server: Server) -> Answers:
         yield "cancel_decision", http.post(f"{path}/cancel")
     yield "send_messages", server.send(envelope("decision_response", sender=person), "operator")
     yield "send_messages", server.send(envelope("decision_response"), "operator")
+
+
+def mapped_and_priced(http: Any, name: str, session_id: str) -> Answers:
+    """The map, where clusters stand, and costs."""
+    for query in ("", "?layout=geographic&level=cluster", "?at=2020-01-01T00:00:00Z", "?at=soon"):
+        yield "fleet_map", http.get(f"/v1/fleet{query}")
+    place = {"clusters": {f"{name}-cluster": {"region": "eu-west-1"}, f"{name}-own": {"lat": 1.5, "lon": 2}}}
+    yield "put_regions", http.put("/v1/fleet/regions", json=place)
+    yield "get_regions", http.get("/v1/fleet/regions")
+    yield "put_regions", http.put("/v1/fleet/regions", json={"clusters": {"x": {"lat": 1}}})
+    yield "put_regions", http.put("/v1/fleet/regions", json={"clusters": {}})
+    for by in ("agent", "session", "cluster", "type", "tool", "model"):
+        yield "list_costs", http.get("/v1/costs", params={"by": by})
+    yield "list_costs", http.get("/v1/costs?since=never")
+    yield "cost_heatmap", http.get("/v1/costs/heatmap?by=agent&bucket=hour")
+    yield "cost_heatmap", http.get("/v1/costs/heatmap?since=2020-01-01T00:00:00Z")
+    cap = http.put("/v1/budgets", json={"scope": "tenant", "hard": 1e9})
+    yield "cost_burn", http.get("/v1/costs/burn")
+    yield "remove_budget", http.delete(f"/v1/budgets/{cap.json()['budget_id']}")
+    yield "cost_gaps", http.get("/v1/costs/gaps")
+    yield "cost_gaps", http.get("/v1/costs/gaps", params={"agent": "none"})
+    yield "session_costs", http.get(f"/v1/sessions/{session_id}/costs")
+    yield "session_costs", http.get("/v1/sessions/none/costs")

@@ -7,13 +7,14 @@ twice, on SQLite and on PostgreSQL.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.postgres import ask, running
-from tests.flows.databases import DATABASES, options_of
+from tests.flows.databases import ALONE, DATABASES, options_of
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 
@@ -36,6 +37,29 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
+# Flows whose tables the contract suite runs on both databases: in `make test` they run on SQLite, in
+# `make test-both` on PostgreSQL too. All others run on both always.
+ON_BOTH_WHEN_ASKED = {
+    "test_annotations", "test_budgets", "test_cli_control", "test_cli_graph", "test_cli_ruling",
+    "test_compare", "test_costs", "test_decisions", "test_fleet", "test_heartbeats",
+    "test_instructions", "test_kill_switch", "test_live_folded", "test_policies", "test_rbac_events",
+    "test_tenants",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("BOTH"):
+        return
+    left = [item for item in items if _is_asked_for(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _is_asked_for(item)])
+    items[:] = left
+
+
+def _is_asked_for(item: pytest.Item) -> bool:
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return item.path.stem not in ON_BOTH_WHEN_ASKED or "postgres" not in params.values()
+
+
 @pytest.fixture(scope="session")
 def server(sqlite_server: Server) -> Server:
     """A file whose every promise is kept on both databases says so by a `server` of its own."""
@@ -52,7 +76,7 @@ def tight_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def fresh_server(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path / "data") as running:
+    with Server(tmp_path / "data", environment=ALONE) as running:
         yield running
 
 
@@ -94,5 +118,18 @@ def either_options(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 @pytest.fixture
 def either_fresh_server(either_options: tuple[str, ...], tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path / "data", *either_options, environment=ALONE) as running:
+        yield running
+
+
+@pytest.fixture
+def analysed_server(tmp_path: Path) -> Iterator[Server]:
+    """Fresh, with its analyst."""
+    with Server(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def either_analysed_server(either_options: tuple[str, ...], tmp_path: Path) -> Iterator[Server]:
     with Server(tmp_path / "data", *either_options) as running:
         yield running

@@ -78,7 +78,13 @@ def test_a_trace_is_told_oldest_first_s45(server: Server) -> None:
     """S45: with cursors over many pages, and by the session's id in any spelling."""
     session = str(uuid.uuid4())
     sent = [
-        server.send(decision_log(meta={"session_id": session, "step_id": str(n)})).json() for n in range(7)
+        server.send(  # each with an intent of its own: a repetition would be told of in between
+            decision_log(
+                meta={"session_id": session, "step_id": str(n)},
+                cognition={"intent": str(n), "entropy_score": None},
+            )
+        ).json()
+        for n in range(7)
     ]
     numbers = [answer["sequence_number"] for answer in sent]
     found: list[int] = []

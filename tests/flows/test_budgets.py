@@ -14,6 +14,7 @@ from tests.flows.fleet import named
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
+from tests.samples import shown as shown_as
 
 Json = dict[str, Any]
 
@@ -64,7 +65,7 @@ def test_beyond_the_hard_cap_the_refusal_names_it_and_an_operator_can_raise_it_s
     assert "PUT /v1/budgets" in refused["detail"] and agent in refused["detail"]
     assert server.send(body).json() == refused
     archived = server.http("operator").get(f"/v1/messages/{body['meta']['step_id']}").json()
-    assert (archived["state"], archived["message"]) == ("refused", body)
+    assert (archived["state"], archived["message"]) == ("refused", shown_as(body, 0.5))
     event = told(server, "budget_exceeded")[0]
     assert (event["spent"], event["cost"], event["hard"]) == ("0.75", "0.5", "1")
     before = shown(server, budget["budget_id"])

@@ -336,7 +336,7 @@ def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_ses
     (newest,) = answer(server, "sessions", "--limit", "1")
     assert (newest["session_id"], newest["held"], newest["agents_count"]) == (session, 1, 1)
     lines = done(server, "sessions").splitlines()
-    assert lines[0].split("\t") == ["SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "LAST SEEN"]
+    assert lines[0].split("\t") == ["SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "ALARM", "LAST SEEN"]
     assert lines[1].split("\t")[:4] == [session, "1", "1", "1"]
     lines = done(server, "agents").splitlines()
     assert lines[0].split("\t")[:4] == ["AGENT", "TYPE", "CLUSTER", "LIVENESS"]

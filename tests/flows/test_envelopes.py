@@ -12,7 +12,7 @@ import pytest
 from observatory.protocol.identity import mint
 from tests.flows.answered import acceptable
 from tests.flows.server import Server
-from tests.samples import MESSAGE_TYPES, SEED_SAMPLES, decision_log, envelope, full_decision_log
+from tests.samples import MESSAGE_TYPES, SEED_SAMPLES, decision_log, envelope, full_decision_log, shown
 
 Json = dict[str, Any]
 MISSING = object()
@@ -63,7 +63,7 @@ def test_the_briefs_sample_is_accepted_as_it_stands_s1(server: Server) -> None:
     assert list(sample) == ["meta", "identity", "cognition", "action", "state_delta", "control"]
     answer = server.send(sample)
     assert answer.status_code == 202
-    assert archived(server, answer.json()["message_id"])["message"] == sample
+    assert archived(server, answer.json()["message_id"])["message"] == shown(sample)
     assert sample["meta"]["cluster_id"] == "aws-eu-central-1-mesh-04"
     assert json.loads(sample["action"]["tool_input"]) == {"query": "NVDA 10-K revenue 2023"}
     assert not [text for text in answer.json()["warnings"] if "tool_input" in text]
@@ -76,7 +76,9 @@ def test_every_field_of_the_decision_log_comes_back_as_it_was_sent(server: Serve
     assert answer.status_code == 202
     found = archived(server, answer.json()["message_id"])["message"]
     assert set(found) == {"meta", "identity", "cognition", "action", "state_delta", "control"}
-    assert found == sent
+    assert found == shown(sent)
+    raw = server.http("admin").get(f"/v1/messages/{answer.json()['message_id']}", params={"raw": True})
+    assert raw.json() == sent
 
 
 @pytest.mark.req(7, 8, 109, 123, 136, *range(32, 39))
@@ -102,7 +104,7 @@ def test_a_missing_required_field_is_refused_by_its_path(server: Server, path: s
 
 @pytest.mark.req(39, 40, 45)
 def test_everything_else_may_be_left_out_or_null(server: Server) -> None:
-    """S1: without cognition a log is valid and has none; without entropy_score it has no score."""
+    """S1: without cognition a log is valid and has none; without entropy_score it reports none."""
     bare = {
         "meta": {"trace_id": str(uuid.uuid4()), "timestamp": "2026-02-16T14:32:00Z"},
         "identity": {"agent_id": "minimal", "agent_type": "t", "capability_version": "1.0.0"},
@@ -114,8 +116,8 @@ def test_everything_else_may_be_left_out_or_null(server: Server) -> None:
         answer = server.send(sent)
         assert answer.status_code == 202, answer.text
         found = archived(server, answer.json()["message_id"])["message"]
-        assert found == sent
-        assert (found.get("cognition") or {}).get("entropy_score") is None
+        assert found == shown(sent)
+        assert (found.get("cognition") or {}).get("reported_entropy_score") is None
     severe = server.http("admin").get("/v1/audit/tenant", params={"severity_min": 17}).json()["items"]
     assert not [event for event in severe if event["body"]["event_type"].startswith("entropy")]
 
@@ -197,7 +199,7 @@ def test_unknown_fields_are_kept_counted_and_never_named_s4(server: Server) -> N
         "$: 1 unknown field kept in the archive and not read",
         "meta: 1 unknown field kept in the archive and not read",
     ]
-    assert archived(server, answer.json()["message_id"])["message"] == sent
+    assert archived(server, answer.json()["message_id"])["message"] == shown(sent)
 
 
 # --- the transport envelope and its eight payloads ---
@@ -349,7 +351,7 @@ def test_only_what_is_valid_reaches_a_consumer_and_nothing_can_be_deleted(server
     assert [server.send(one).status_code for one in (good, bad)] == [202, 422]
     http = server.http("admin")
     items = http.get("/v1/messages", params={"session_id": session}).json()["items"]
-    assert [item["message"] for item in items] == [good]
+    assert [item["message"] for item in items] == [shown(good)]
     for method in ("DELETE", "PUT", "PATCH"):
         assert http.request(method, f"/v1/messages/{items[0]['message_id']}").status_code == 405
         assert http.request(method, "/v1/messages").status_code == 405

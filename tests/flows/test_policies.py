@@ -13,6 +13,7 @@ from tests.flows.fleet import named
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
+from tests.samples import shown as shown_as
 
 Json = dict[str, Any]
 
@@ -67,7 +68,7 @@ def test_a_denied_message_is_refused_archived_and_audited_s148(server: Server) -
     assert server.send(log(alice)).status_code == 202
     assert server.send(log(bob, identity={"recipient": alice})).status_code == 202
     found = server.http("operator").get(f"/v1/messages/{body['meta']['step_id']}").json()
-    assert (found["state"], found["message"]) == ("refused", body)
+    assert (found["state"], found["message"]) == ("refused", shown_as(body))
     events = [
         item for item in told(server, f"ses-{alice}") if item["body"]["event_type"] == "policy_evaluated"
     ]

@@ -11,113 +11,20 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.flows.databases import DATABASES
+from tests.flows.house import BODIES, House, operations
 from tests.flows.server import Server
 from tests.samples import decision_log, envelope
+from tests.waiting import until
 
 Json = dict[str, Any]
-# What a command must say to be heard at all.
-ON_AGENT: Json = {"agent_id": "ours"}
-RULE: Json = {"effect": "deny", "match": {"sender": ["nobody"]}}
-BODIES: dict[str, Json] = {
-    "ack_inbox": {"ids": ["dlv_1-1"]},
-    "leave_session": ON_AGENT,
-    "evict_agent": {},
-    "pause": ON_AGENT,
-    "unpause": ON_AGENT,
-    "cancel": ON_AGENT,
-    "approve": ON_AGENT,
-    "reject": ON_AGENT,
-    "inject": ON_AGENT | {"prompt": "ours"},
-    "edit": ON_AGENT | {"new_content": {}},
-    "rewrite": ON_AGENT | {"new_content": {}, "original_message_id": "none"},
-    "respond_decision": {"selected_option_id": "approve"},
-    "replace_policy": RULE,
-    "change_role": {"role": "viewer"},
-    "confirm_kill_switch": {"token": "theirs"},
-    "release_kill_switch": {"reason": "ours"},
-}
 
 
-class House:
-    """Two tenants in one gateway: ours (home) and theirs, each with an agent, a session, a user, a key."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.home = server.http("admin")
-        made = self.home.post("/v1/tenants", json={"display_name": "Theirs"})
-        assert made.status_code == 201, made.text
-        self.tenant_id: str = made.json()["tenant_id"]
-        self.their_admin: str = made.json()["key"]
-        self.word = f"theirs{uuid.uuid4().hex}"
-        self.sent = decision_log(
-            identity={"agent_id": self.word, "agent_type": self.word},
-            meta={"step_id": str(uuid.uuid4()), "session_id": str(uuid.uuid4())},
-        )
-        answer = self.theirs("POST", "/v1/messages", json=self.sent)
-        assert answer.status_code == 202, answer.text
-        self.answer: Json = answer.json()
-        user = self.theirs("POST", "/v1/users", json={"name": self.word, "role": "viewer"}).json()
-        key = self.theirs("POST", "/v1/keys", json={"role": "agent", "label": self.word}).json()
-        versions = {"agent_type": self.word, "versions": [{"version": "1.0.0", "status": "retired"}]}
-        assert self.theirs("PUT", "/v1/versions", json=versions).status_code == 200
-        switch = {"scope": "class", "target": self.word, "reason": self.word}
-        armed = self.theirs("POST", "/v1/kill-switch", json=switch).json()
-        told = self.theirs("PUT", f"/v1/instructions/{self.word}", json={"text": self.word})
-        assert told.status_code == 201
-        agent = self.theirs("GET", f"/v1/agents/{self.word}").json()
-        rule = {"effect": "hold", "match": {"sender": [self.word]}, "note": self.word}
-        policy = self.theirs("POST", "/v1/policies", json=rule).json()
-        cap = {"scope": "agent", "target": self.word, "hard": 1_000}
-        budget = self.theirs("PUT", "/v1/budgets", json=cap).json()
-        weights = {"capability": self.word, "weights": {f"cluster:{self.word}": 1}}
-        assert self.theirs("PUT", "/v1/routes", json=weights).status_code == 200
-        beat = self.theirs("POST", "/v1/heartbeat", json={"agent_id": self.word, "status": self.word})
-        assert beat.status_code == 200, beat.text
-        # Held by their rule, rewritten, and told of in their agent's inbox.
-        meta = {"step_id": str(uuid.uuid4()), "session_id": self.answer["session_id"], "parent_step_id": None}
-        self.held = decision_log(identity=self.sent["identity"], meta=meta)
-        held = self.theirs("POST", "/v1/messages", json=self.held)
-        assert held.status_code == 202 and held.json()["state"] == "held", held.text
-        change = {"agent_id": self.word, "original_message_id": meta["step_id"], "new_content": self.held}
-        rewritten = self.do("rewrite", **change)
-        injected = self.do("inject", agent_id=self.word, prompt=self.word)
-        plain = {"title": self.word, "deadline": None, "auto_action": None}
-        person = {"entity_id": user["user_id"], "entity_type": "user"}
-        self.asked = envelope("decision_request", recipient=person, payload=plain)
-        assert self.theirs("POST", "/v1/messages", json=self.asked).status_code == 202
-        self.ids = {
-            "message_id": [self.answer["message_id"], self.answer["step_id"]],
-            "session_id": [self.answer["session_id"]],
-            "trace_id": [self.answer["session_id"], self.answer["session_id"].replace("-", "")],
-            "entity_id": [agent["entity_id"], user["user_id"], self.word],
-            "agent_id": [agent["entity_id"], self.word],
-            "user_id": [user["user_id"]],
-            "key_id": [key["key_id"]],
-            "kill_id": [armed["kill_id"]],
-            "rule_id": [policy["rule_id"]],
-            "budget_id": [budget["budget_id"]],
-            "decision_id": [self.asked["payload"]["decision_id"]],
-            "intervention_id": [rewritten["intervention_id"], injected["intervention_id"]],
-            "agent_type": [],  # a name that every tenant may use; see test_instructions
-            "capability": [],  # the same
-        }
-        self.named = {name: idents[0] for name, idents in self.ids.items() if idents}
-        self.named |= {"name": self.word, "entity_id": agent["entity_id"], "step_id": meta["step_id"]}
-
-    def state(self) -> list[Any]:
-        """What commands of others could have changed: the record, the inbox, what is held and asked."""
-        paths = ("audit/tenant?limit=1", f"agents/{self.word}/inbox", "holds", "decisions", "policies")
-        return [self.theirs("GET", f"/v1/{path}").json() for path in paths]
-
-    def do(self, command: str, **body: Any) -> Json:
-        answer = self.theirs("POST", f"/v1/sessions/{self.answer['session_id']}/{command}", json=body)
-        assert answer.status_code in (200, 202), answer.text
-        found: Json = answer.json()
-        return found
-
-    def theirs(self, method: str, path: str, **more: Any) -> httpx2.Response:
-        headers = {"authorization": f"Bearer {self.their_admin}"}
-        return self.server.http("nobody").request(method, path, headers=headers, **more)
+@pytest.fixture(scope="module", params=DATABASES)
+def server(request: pytest.FixtureRequest) -> Server:
+    """On both databases: each has statements of its own."""
+    found: Server = request.getfixturevalue(f"{request.param}_server")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -125,13 +32,23 @@ def house(server: Server) -> House:
     return House(server)
 
 
-def operations(server: Server) -> list[tuple[str, str, Json]]:
-    paths = server.http("nobody").get("/schemas/openapi.json").json()["paths"]
-    return [
-        (method.upper(), path, operation)
-        for path, methods in paths.items()
-        for method, operation in methods.items()
-    ]
+def named_in_path(house: House, path: str) -> Iterator[tuple[str, str]]:
+    """The path with an id of theirs, and with one of its form that is nowhere; other ids in it are ours.
+
+    Of a path with several, all of theirs are tried together as well.
+    """
+
+    def nowhere(known: str) -> str:
+        shape = re.sub(r"[0-9a-f]{8}-?[0-9a-f]{4}-?.*", lambda _: str(uuid.uuid4()), known)
+        return shape if shape != known else f"nobody{uuid.uuid4().hex}"
+
+    names = re.findall(r"\{(\w+)\}", path)
+    tries = [{name: known} for name in names for known in house.ids[name]]
+    tries += [{name: house.ids[name][0] for name in names}] if len(names) > 1 else []
+    for theirs in tries:
+        none = {name: nowhere(known) for name, known in theirs.items()}
+        known, unknown = (path.format_map(house.mine | ids) for ids in (theirs, none))
+        yield known, unknown
 
 
 @pytest.mark.req(326, 329, 526)
@@ -143,17 +60,13 @@ def test_ids_of_another_tenant_are_answered_as_if_they_did_not_exist_s54(server:
         body = BODIES.get(operation["operationId"])
         if operation["operationId"] == "read_inbox":  # makes an agent of one's own; see the next test
             continue
-        for name in re.findall(r"\{(\w+)\}", path):
-            for known in house.ids[name]:
-                shape = re.sub(r"[0-9a-f]{8}-?[0-9a-f]{4}-?.*", lambda _: str(uuid.uuid4()), known)
-                nowhere = shape if shape != known else f"nobody{uuid.uuid4().hex}"
-                asked = [path.replace(f"{{{name}}}", ident) for ident in (known, nowhere)]
-                one, other = (house.home.request(method, url, json=body) for url in asked)
-                assert one.status_code == other.status_code, (method, path)
-                assert one.content == other.content, (method, path)
-                assert one.status_code in (200, 404) and "message_id" not in one.text, (method, path)
-                tried += 1
-    assert tried >= 35
+        for known, nowhere in named_in_path(house, path):
+            one, other = (house.home.request(method, url, json=body) for url in (known, nowhere))
+            assert one.status_code == other.status_code, (method, path)
+            assert one.content == other.content, (method, path)
+            assert one.status_code in (200, 404) and "message_id" not in one.text, (method, path)
+            tried += 1
+    assert tried >= 55
     assert house.state() == before, "and nothing has happened there"
 
 
@@ -173,8 +86,15 @@ def test_the_inbox_of_anothers_agent_is_that_of_a_new_agent_of_ones_own_s54(serv
     assert house.state() == before
 
 
-def named_in_bodies(ids: Json, session_id: str, me: str) -> Iterator[tuple[str, str, Json]]:
-    """Commands in a session of our own that name an agent, a message, a user, a rule or a decision."""
+def named_in_bodies(ids: Json, ours: Json, me: str) -> Iterator[tuple[str, str, Json]]:
+    """Commands in a session of our own that name an agent, a message, a user, a rule, a decision, a scope."""
+    session_id, fact = ours["session_id"], f"/v1/facts/fct_{ours['sequence_number']}-0"
+    subject = {"subject": f"the {ids['name']} limit", "value": "500 EUR", "confirm": True}
+    for scope in (f"cluster:{ids['name']}", f"session:{ids['session_id']}", f"session:{session_id}"):
+        yield "POST", "/v1/drift/reconcile", subject | {"scope": scope}
+    for agent_id in (ids["name"], ids["entity_id"]):
+        body = {"correction": "ours", "agents": [agent_id], "confirm": True}
+        yield "POST", f"{fact}/quarantine", body
     path, ours = f"/v1/sessions/{session_id}", {"agent_id": "homebody", "new_content": {}}
     for agent_id in (ids["name"], ids["entity_id"]):
         for command in ("pause", "unpause", "inject", "cancel", "approve", "reject", "edit"):
@@ -196,8 +116,9 @@ def test_ids_of_another_tenant_inside_a_command_name_nothing_either_s54(server: 
     before = house.state()
     ours = house.home.post("/v1/messages", json=decision_log(identity={"agent_id": "homebody"})).json()
     me = house.home.get("/v1/whoami").json()["user_id"]
+    house.settle()
     nowhere = {name: re.sub(r"[0-9a-f-]{32,}", str(uuid.uuid4()), text) for name, text in house.named.items()}
-    asked = [named_in_bodies(ids, ours["session_id"], me) for ids in (house.named, nowhere)]
+    asked = [named_in_bodies(ids, ours, me) for ids in (house.named, nowhere)]
     for one, other in zip(*asked, strict=True):
         theirs, none = (house.home.request(method, url, json=body) for method, url, body in (one, other))
         assert theirs.status_code in (404, 409, 422), (one, theirs.text)
@@ -235,6 +156,34 @@ def test_rules_and_switches_over_anothers_names_see_nothing_of_theirs_s54(server
     assert house.state() == before
 
 
+# Lists that answer by what they are asked for. Names of theirs are tried in the test after the next.
+BY = ("agent", "session", "cluster", "type", "tool", "model")
+ASKED: dict[str, list[Json]] = {
+    "list_reviews": [{"state": "open"}, {"state": "done"}],
+    "list_costs": [{"by": by} for by in BY],
+    "cost_heatmap": [{"by": by} for by in BY[:3]],
+    "fleet_map": [
+        {"level": level, "layout": layout}
+        for level in ("agent", "group", "cluster")
+        for layout in ("logical", "geographic")
+    ],
+    "search": [{}, {"group": "agent"}, {"q": "limit eur"}, {"q": "the limit is 500 EUR", "mode": "semantic"}],
+}
+# The lists in which something of theirs is to be seen by themselves.
+FULL = {
+    *("list_annotations", "list_views", "list_facts", "list_reviews", "entropy_alerts", "search", "drift"),
+    *("list_costs", "cost_heatmap", "cost_burn", "cost_gaps", "fleet_map", "get_regions", "list_messages"),
+    *(
+        "list_agents",
+        "list_instructions",
+        "list_policies",
+        "list_budgets",
+        "list_kill_switches",
+        "list_users",
+    ),
+}
+
+
 def test_no_list_of_ours_shows_anything_of_theirs_s54(house: House) -> None:
     """S54: whatever filter is asked for. The one exception is the list of tenants for the home admin."""
     filters = {
@@ -243,25 +192,136 @@ def test_no_list_of_ours_shows_anything_of_theirs_s54(house: House) -> None:
         "agent_type": house.word,
         "capability": house.word,
         "cluster": house.word,
+        "label": house.word,
+        "text": house.word,
         "user_id": house.named["user_id"],
         "state": "pending",
         "after": 0,
         "limit": 1000,
     }
-    tried = 0
+    mine = house.mine["session_id"]
+    asking = ASKED | {
+        "compare_sessions": [{"left": mine, "right": mine}],
+        "read_memory": [{"agent": "homebody"}, {"session": mine}],
+    }
+    tried, full = 0, set()
     for method, path, operation in operations(house.server):
         if method != "GET" or "{" in path or not path.startswith("/v1/"):
             continue
-        takes = {parameter["name"] for parameter in operation.get("parameters", [])}
-        for asked in ({"limit": 1000}, filters):
-            query = {name: value for name, value in asked.items() if name in takes}
-            answer = house.home.get(path, params=query)
-            assert answer.status_code == 200, answer.text
-            assert house.word not in answer.text, (path, query)
-            if path != "/v1/tenants":
-                assert house.tenant_id not in answer.text, (path, query)
-            tried += 1
-    assert tried >= 30
+        name, takes = operation["operationId"], {one["name"]: one for one in operation.get("parameters", [])}
+        most = min(1000, takes.get("limit", {}).get("schema", {}).get("maximum", 1000))
+        for needed in asking.get(name, [{}]):
+            for asked in ({}, filters):
+                query = {key: value for key, value in asked.items() if key in takes}
+                query |= needed | ({"limit": most} if "limit" in takes else {})
+                answer = house.home.get(path, params=query)
+                assert answer.status_code == 200, (path, query, answer.text)
+                assert house.word not in answer.text, (path, query)
+                if path != "/v1/tenants":
+                    assert house.tenant_id not in answer.text, (path, query)
+                full |= {name} if house.word in house.theirs("GET", path, params=query).text else set()
+                tried += 1
+    assert tried >= 100
+    assert full >= FULL, "their own lists do show it"
+
+
+def named_in_queries(ids: Json, mine: Json) -> Iterator[tuple[str, Json]]:
+    """Questions that name an agent, a session, a step, a cluster, a type or words."""
+    for agent in (ids["name"], ids["entity_id"]):
+        for path in ("facts", "memory", "costs/gaps"):
+            yield path, {"agent": agent}
+        yield "memory", {"agent": agent, "session": mine["session_id"]}
+        yield "search", {"q": f"agent:{agent}"}
+    session = ids["session_id"]
+    for path in ("facts", "memory", "costs/gaps", "drift"):
+        yield path, {"session": session}
+    yield "search", {"q": f"session:{session}"}
+    for left, right in ((session, mine["session_id"]), (mine["session_id"], session), (session, session)):
+        yield "compare", {"left": left, "right": right}
+    for step in (ids["step"], ids["message_id"]):
+        for whose in ({"agent": "homebody"}, {"session": mine["session_id"]}, {"session": session}):
+            yield "memory", whose | {"step": step}
+        for door in ("blast", "causes"):
+            yield f"steps/{step}/{door}", {"session": session}
+            yield f"steps/{step}/{door}", {"session": mine["session_id"]}
+    yield "facts", {"text": f"The {ids['name']} limit is 500 EUR"}
+    for path, field in (("facts", "q"), ("annotations", "label"), ("drift", "cluster")):
+        yield path, {field: ids["name"]}
+    for mode in ("text", "hybrid"):
+        yield "search", {"q": f'"{ids["name"]}"', "mode": mode}
+    yield "search", {"q": ids["name"], "mode": "text", "group": "agent"}
+    for field in ("tool", "type", "cluster", "model"):
+        yield "search", {"q": f"{field}:{ids['name']}", "mode": "text"}
+
+
+def test_names_of_theirs_in_a_question_are_those_of_nobody_s54(server: Server) -> None:
+    """S54: code and text are those of a name that exists nowhere, but for the name itself and the time."""
+    house = House(server)
+    before, tried = house.state(), 0
+    fresh = str(uuid.uuid4())
+    nowhere = {name: re.sub(r"[0-9a-f-]{32,}", fresh, text) for name, text in house.named.items()}
+    nowhere["name"] = nowhere["name"].replace("-", "")  # one word, as theirs is
+    asked = [named_in_queries(ids, house.mine) for ids in (house.named, nowhere)]
+    some_id = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+    for (path, known), (other_path, unknown) in zip(*asked, strict=True):
+        heard = []
+        for url, query in ((path, known), (other_path, unknown)):
+            answer = house.home.get(f"/v1/{url}", params=query)
+            assert answer.status_code in (200, 404), (path, known, answer.text)
+            text = some_id.sub("ID", answer.text)
+            heard.append((answer.status_code, re.sub(r'"since":"[^"]*"', "", text)))
+        assert heard[0] == heard[1], (path, known)
+        tried += 1
+    assert tried >= 40
+    for field in ("cluster", "group"):
+        shown = house.home.get("/v1/fleet", params={field: house.word}).json()
+        assert [shown[part] for part in ("nodes", "groups", "edges")] == [[], [], []]
+    assert house.state() == before
+
+
+@pytest.fixture
+def twin(server: Server) -> Iterator[httpx2.Client]:
+    """The admin of a tenant in which nothing was sent yet: its first message has the number of theirs."""
+    key = server.http("admin").post("/v1/tenants", json={"display_name": "Twin"}).json()["key"]
+    headers = {"authorization": f"Bearer {key}"}
+    with httpx2.Client(base_url=server.url, headers=headers, timeout=30, trust_env=False) as made:
+        yield made
+
+
+def test_numbers_are_of_each_tenants_own_record_s54(server: Server, twin: httpx2.Client) -> None:
+    """S54: a number or a fact of theirs is here one of ours, or none; acts on it change nothing there."""
+    house = House(server)
+    before, number = house.state(), house.answer["sequence_number"]
+    asking = ("steps/{}/blast", "steps/{}/causes", "facts/fct_{}-0", "facts/fct_{}-0/infection")
+    acting: list[tuple[str, str, Json | None]] = [
+        ("POST", "reviews/{}", {"verdict": "ok"}),
+        ("POST", "facts/fct_{}-0/false", {}),
+        ("DELETE", "facts/fct_{}-0/false", None),
+        ("POST", "facts/fct_{}-0/quarantine", {"correction": "ours", "confirm": True}),
+    ]
+    for method, door, body in (*(("GET", door, None) for door in asking), *acting):
+        asked = [twin.request(method, f"/v1/{door.format(one)}", json=body) for one in (number, 10**6)]
+        assert asked[0].status_code == 404 and asked[0].content == asked[1].content, door
+    # The same number here is a message of ours: whatever is done to it is done to ours.
+    sent = twin.post("/v1/messages", json=decision_log(identity={"agent_id": "twin"})).json()
+    assert sent["sequence_number"] == number
+    until(lambda: twin.get("/v1/insight/status").json()["lag_messages"] == 0)
+    for door in asking:
+        ours = twin.get(f"/v1/{door.format(number)}")
+        assert ours.status_code == 200 and house.word not in ours.text and '"twin"' in ours.text
+    done = [twin.request(method, f"/v1/{door.format(number)}", json=body) for method, door, body in acting]
+    assert [one.status_code for one in done] == [200, 201, 200, 202], [one.text for one in done]
+    assert {one["agent_id"] for one in done[3].json()["agents"]} == {"twin"}
+    assert house.state() == before
+
+
+def test_settings_of_theirs_are_not_ours_s54(house: House) -> None:
+    """S54: detectors and places; ours say who set them, and it was nobody of theirs."""
+    them = house.theirs("GET", "/v1/whoami").json()["user_id"]
+    for path in ("settings/detectors", "fleet/regions"):
+        ours, theirs = house.home.get(f"/v1/{path}").json(), house.theirs("GET", f"/v1/{path}").json()
+        assert theirs["updated_by"] == them != ours["updated_by"]
+        assert theirs != ours
 
 
 def test_what_one_writes_under_anothers_ids_stays_ones_own_s54(server: Server) -> None:
@@ -277,6 +337,13 @@ def test_what_one_writes_under_anothers_ids_stays_ones_own_s54(server: Server) -
     assert found["messages"] == 2, "as before: one forwarded, one held"
     agents = [house.home.get(f"/v1/agents/{house.word}"), house.theirs("GET", f"/v1/agents/{house.word}")]
     assert len({agent.json()["entity_id"] for agent in agents}) == 2
+    house.settle()
+    number, step_id = ours.json()["sequence_number"], house.sent["meta"]["step_id"]
+    for path in (f"facts/fct_{number}-0/infection", f"steps/{step_id}/blast"):
+        spread = house.home.get(f"/v1/{path}").json()
+        assert len(spread["agents"]) == len(spread["steps"]) == 1, "it spread from nobody to nobody"
+        assert {one["sequence_number"] for one in spread["steps"]} == {number}
+        assert not spread.get("also_claimed") and not spread.get("copies")
     shared = envelope("text")
     for door in (house.home.request, house.theirs):
         assert door("POST", "/v1/messages", json=shared).status_code == 202

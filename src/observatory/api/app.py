@@ -21,24 +21,41 @@ from litestar.params import FromPath, FromQuery
 from litestar.response import Redirect
 
 from observatory.api import openapi
+from observatory.api.annotations import annotations_router
 from observatory.api.answers import Refusal, json
 from observatory.api.auth import COOKIE
 from observatory.api.budgets import budgets
+from observatory.api.cascade import cascade_router
 from observatory.api.channel import channel
+from observatory.api.compare import compare
+from observatory.api.costs import costs
+from observatory.api.dag import dag
 from observatory.api.decisions import decisions
+from observatory.api.detectors import detectors
+from observatory.api.drift import drift_router
+from observatory.api.entropy import entropy
+from observatory.api.facts import facts
+from observatory.api.fleet import fleet
 from observatory.api.forensics import forensics
 from observatory.api.gate import need, principal_of
 from observatory.api.god_mode import god_mode
 from observatory.api.holds import holds
 from observatory.api.house import Call, Here, House
+from observatory.api.infection import infection
+from observatory.api.insight import insight
 from observatory.api.instructions import instructions
 from observatory.api.kill_switch import kill_switch
-from observatory.api.metrics import exposition
+from observatory.api.memory import memory
+from observatory.api.metrics import exposition, insight_metrics
 from observatory.api.policies import policies
+from observatory.api.regions import regions
 from observatory.api.registry import registry
 from observatory.api.relay import relay
+from observatory.api.reviews import reviews
 from observatory.api.routing import routing
+from observatory.api.search import search_router
 from observatory.api.sessions import sessions
+from observatory.api.views import views
 from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
 from observatory.gateway import access
 from observatory.protocol.answers import Refused
@@ -82,7 +99,7 @@ async def readyz(house: Here) -> Response[bytes]:
 )
 async def metrics(request: Call, house: Here) -> Response[str]:
     await need(request, house, "read")
-    return Response(exposition(house), media_type="text/plain; version=0.0.4")
+    return Response(exposition(house) + await insight_metrics(house), media_type="text/plain; version=0.0.4")
 
 
 @get("/", include_in_schema=False)
@@ -217,12 +234,29 @@ HANDLERS: list[Any] = [
     holds,
     relay,
     sessions,
+    dag,
+    compare,
+    annotations_router,
+    reviews,
+    entropy,
+    detectors,
+    fleet,
+    regions,
+    costs,
     decisions,
     god_mode,
     policies,
     budgets,
     kill_switch,
     instructions,
+    insight,
+    facts,
+    infection,
+    cascade_router,
+    memory,
+    drift_router,
+    search_router,
+    views,
 ]
 
 

@@ -11,9 +11,12 @@ from litestar import Request
 from litestar.di import NamedDependency
 
 from observatory.api.auth import Auth
+from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
+from observatory.daemons.feed import Feed
 from observatory.daemons.publisher import Publisher
 from observatory.gateway.committer import Committer
+from observatory.insight.derived import Derived
 from observatory.ports import Store
 from observatory.settings import Settings
 from observatory.state import Act, Principal, Verdict
@@ -37,6 +40,9 @@ class House:
     publisher: Publisher
     dispatcher: Dispatcher
     auth: Auth
+    derived: Derived
+    analyst: Child
+    feed: Feed
     doors: Doors = field(default_factory=Doors)
     clock: Callable[[], int] = time.time_ns
 

@@ -11,7 +11,7 @@ import asyncio
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -241,4 +241,9 @@ class Frame(msgspec.Struct):
 
 def line_of(verdict: Verdict) -> bytes:
     """The single answer plus `code`."""
-    return b'{"code":%d,%b' % (verdict.code, encode(verdict.answer)[1:])
+    return _opening(verdict.code) + encode(verdict.answer)[1:]
+
+
+@cache
+def _opening(code: int) -> bytes:
+    return b'{"code":%d,' % code

@@ -3,6 +3,7 @@
 Client: `{op: "subscribe", topics: […], after?}`. Server: `{type, topic, seq, items}` where `seq` is the
 cursor to come back with. A reader that asks for the past is served all of it, at its own pace; one that
 falls behind the present by more than the backlog is told to `resync` and goes on from the head.
+Topics of records (`fleet`, `sessions`, `session:dag:{id}`) are served beside them by live_folded.py.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import contextlib
 
 import msgspec
 
+from observatory.api import entropy, live_folded
 from observatory.api.auth import allows
 from observatory.api.house import House
 from observatory.api.sockets import Socket
+from observatory.daemons.feed import Pace
 from observatory.daemons.publisher import PAGE, Feed, Row, item_of
 from observatory.errors import StoreError
 from observatory.state import Principal
 
-TOPICS = ("messages", "events", "gateway:violations")
+TOPICS = ("messages", "events", "gateway:violations", entropy.TOPIC)
 encode = msgspec.json.encode
 
 
@@ -38,27 +41,39 @@ class Live:
         if principal is None or not allows(principal, "read"):
             await socket.close(4401 if principal is None else 4403, "a key that may read is needed")
             return
-        async with self._house.publisher.feed(principal.tenant_id) as feed:
-            reader: asyncio.Task[None] | None = None
-            try:
-                while (frame := await socket.receive()) is not None:
-                    wish = _wish(frame)
-                    if isinstance(wish, str):
-                        await socket.send(encode({"type": "error", "problem": wish}))
-                        continue
-                    if reader is not None:
-                        await _ended(reader)
-                    reader = asyncio.create_task(self._serve_or_say(socket, principal, feed, wish))
-            finally:
+        reader: asyncio.Task[None] | None = None
+        pace = Pace()
+        try:
+            while (frame := await socket.receive()) is not None:
+                wish = _wish(frame)
+                if isinstance(wish, str):
+                    await socket.send(encode({"type": "error", "problem": wish}))
+                    continue
                 if reader is not None:
                     await _ended(reader)
+                reader = asyncio.create_task(self._serve_or_say(socket, principal, wish, pace))
+        finally:
+            if reader is not None:
+                await _ended(reader)
 
-    async def _serve_or_say(self, socket: Socket, principal: Principal, feed: Feed, wish: Subscribe) -> None:
+    async def _serve_or_say(self, socket: Socket, principal: Principal, wish: Subscribe, pace: Pace) -> None:
         """A reader that can be served no more is told so: a silent socket looks like a quiet mesh."""
+        folded = [topic for topic in wish.topics if live_folded.is_folded(topic)]
+        wish.topics = [topic for topic in wish.topics if topic not in folded]
         try:
-            await self._serve(socket, principal, feed, wish)
-        except StoreError:
+            async with asyncio.TaskGroup() as group:
+                if wish.topics:
+                    group.create_task(self._events(socket, principal, wish))
+                if folded:
+                    group.create_task(
+                        live_folded.serve(self._house, socket, principal, folded, wish.after, pace)
+                    )
+        except* StoreError:
             await socket.close(1013, "the archive cannot be read now; come back with your cursor")
+
+    async def _events(self, socket: Socket, principal: Principal, wish: Subscribe) -> None:
+        async with self._house.publisher.feed(principal.tenant_id) as feed:
+            await self._serve(socket, principal, feed, wish)
 
     async def _serve(self, socket: Socket, principal: Principal, feed: Feed, wish: Subscribe) -> None:
         head, _ = await self._house.store.head(principal.tenant_id)
@@ -81,13 +96,19 @@ class Live:
             if not await socket.is_still_welcome(self._house.auth):
                 await socket.close(4401, "this key is no longer valid")
                 return
-            frames = [(topic, items) for topic in wish.topics if (items := _items(topic, rows))]
+            told = [(topic, await self._told(principal, topic, rows)) for topic in wish.topics]
+            frames = [(topic, items) for topic, items in told if items]
             for number, (topic, items) in enumerate(frames, 1):
                 # Only the last frame of a page moves the cursor: whoever is cut off between two comes back
                 # for the whole page and loses none of it.
                 seq = rows[-1].sequence_number if number == len(frames) else cursor
                 await socket.send(encode({"type": "event", "topic": topic, "seq": seq, "items": items}))
             cursor = rows[-1].sequence_number
+
+    async def _told(self, principal: Principal, topic: str, rows: list[Row]) -> list[object]:
+        if topic == entropy.TOPIC:
+            return await entropy.live_items(self._house, principal.tenant_id, rows)
+        return _items(topic, rows)
 
 
 def _items(topic: str, rows: list[Row]) -> list[object]:
@@ -107,9 +128,15 @@ def _wish(frame: bytes) -> Subscribe | str:
         return 'a frame is {"op": "subscribe", "topics": […], "after": number or absent}'
     if wish.op != "subscribe":
         return 'the only op is "subscribe"'
-    if not wish.topics or any(topic not in TOPICS for topic in wish.topics):
-        return f"topics are one or more of: {', '.join(TOPICS)}"
-    wish.topics = list(dict.fromkeys(wish.topics))  # named twice is still told once
+    if not wish.topics or any(not (topic in TOPICS or live_folded.is_folded(topic)) for topic in wish.topics):
+        known = (*TOPICS, *live_folded.PLAIN, f"{live_folded.DAG}<session id>")
+        return f"topics are one or more of: {', '.join(known)}"
+    spelled = [live_folded.named(topic) for topic in wish.topics]
+    wish.topics = list(dict.fromkeys(topic for topic in spelled if topic is not None))
+    if None in spelled:
+        return "session:dag: is followed by a session id: 1 to 256 characters without a slash or controls"
+    if sum(1 for topic in wish.topics if live_folded.is_folded(topic)) > live_folded.MOST:
+        return f"one socket follows at most {live_folded.MOST} topics of records"
     return wish
 
 

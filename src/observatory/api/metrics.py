@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from observatory.api.house import House
+from observatory.daemons.home import tenants
+from observatory.errors import NotDurable
 
 
 def exposition(house: House) -> str:
@@ -36,6 +38,29 @@ def exposition(house: House) -> str:
     ]
     answers = sorted(house.doors.answers.items())
     lines += [f'observatory_answers_total{{code="{code}"}} {count}' for code, count in answers]
+    return "\n".join(lines) + "\n"
+
+
+async def insight_metrics(house: House) -> str:
+    """Of all tenants: the furthest behind, and what was passed over; nothing while it cannot be read."""
+    lag = skipped = unread = 0
+    try:
+        for tenant_id in await tenants(house.store):
+            progress = await house.derived.progress(tenant_id)
+            head, _ = await house.store.head(tenant_id)
+            lag = max(lag, head - progress.seq)
+            skipped, unread = skipped + progress.skipped, unread + progress.unread
+    except NotDurable:
+        return ""
+    lines = [
+        *_metric("observatory_insight_lag_messages", "gauge", "Numbers not folded yet, of one tenant", lag),
+        *_metric("observatory_insight_skipped", "gauge", "Messages a fold failed on", skipped),
+        *_metric("observatory_insight_unread", "gauge", "Messages whose content could not be read", unread),
+        *_metric("observatory_analyst_up", "gauge", "Whether the analyst runs", int(house.analyst.alive)),
+        *_metric(
+            "observatory_analyst_restarts_total", "counter", "Restarts of the analyst", house.analyst.restarts
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 

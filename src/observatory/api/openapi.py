@@ -14,6 +14,7 @@ from litestar import Litestar
 
 from observatory.api.shapes import ANSWERS
 from observatory.api.verification import VerifyAnswer
+from observatory.gateway.detectors import BadSettings
 from observatory.protocol import schemas
 from observatory.protocol.answers import Accepted, Refused, Rejected
 from observatory.protocol.decision_log import DecisionLog
@@ -27,7 +28,13 @@ ALSO_GOOD = {
     "approve": ("202", "Counted; more people must approve"),
     "edit": ("202", "Counted; more people must approve"),
     "respond_decision": ("202", "The answer is held"),
+    "mark_fact_false": ("200", "It was marked already"),
+    "quarantine_fact": ("200", "What would happen, or all of it was done before"),
+    "reconcile_drift": ("200", "All of them were told before"),
 }
+# They name an agent, a session or a step by a parameter of the query.
+NAMING = ("compare_sessions", "list_facts", "read_memory", "drift")
+SETTINGS = ("put_detectors", "put_regions")  # they list every fault
 # Their content is a message, judged as one.
 JUDGED = ("rewrite", "edit", "respond_decision")
 
@@ -41,7 +48,8 @@ def documents(app: Litestar) -> dict[str, dict[str, Any]]:
 
 def openapi(app: Litestar) -> dict[str, Any]:
     document: dict[str, Any] = app.openapi_schema.to_schema()
-    types = [Accepted, Rejected, Refused, VerifyAnswer, DecisionLog, AnyEnvelope, *ANSWERS.values()]
+    answers = [struct for name in ANSWERS for struct in _structs(name)]
+    types = [Accepted, Rejected, Refused, VerifyAnswer, DecisionLog, AnyEnvelope, BadSettings, *answers]
     references, components = msgspec.json.schema_components(types, ref_template=REF)
     known = dict(zip(types, references, strict=True))
     document.setdefault("components", {}).setdefault("schemas", {}).update(components)
@@ -62,13 +70,20 @@ def openapi(app: Litestar) -> dict[str, Any]:
     return document
 
 
+def _structs(name: str) -> tuple[Any, ...]:
+    """What an operation answers when it is heard: one struct, or any of several."""
+    found = ANSWERS[name]
+    return found if isinstance(found, tuple) else (found,)
+
+
 def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     name = operation["operationId"]
     public = name in ("healthz", "readyz")
     good = next(code for code in operation["responses"] if code.startswith("2"))
     responses: dict[str, Any] = {good: operation["responses"][good]}
     if name in ANSWERS:
-        content = {"application/json": {"schema": known[ANSWERS[name]]}}
+        shapes = [known[struct] for struct in _structs(name)]
+        content = {"application/json": {"schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}}
         if name == "get_message":
             content["application/octet-stream"] = {"schema": {"type": "string", "format": "binary"}}
         if name == "read_inbox":
@@ -94,6 +109,8 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
         codes |= {"429": "The queue is full; see Retry-After", "503": "The store cannot be reached"}
         if name in ("create_key", "create_login"):
             codes["404"] = "There is no such user"
+        if name in NAMING:
+            codes["404"] = "There is no such agent, session or step"
         if "{" in name or any(p.get("in") == "path" for p in operation.get("parameters", [])):
             codes |= {"404": "There is no such thing", "409": "In conflict with what is there"}
         if name in ("get_message", "get_rewrite", "rewrite", "edit"):
@@ -109,6 +126,9 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     if name in JUDGED:
         either = {"oneOf": [known[Refused], known[Rejected]]}
         responses["422"] = {"description": "Not valid", "content": {"application/json": {"schema": either}}}
+    if name in SETTINGS:
+        any_of = {"anyOf": [known[BadSettings], known[Refused]]}
+        responses["422"] = {"description": "Not valid", "content": {"application/json": {"schema": any_of}}}
     operation["responses"] = responses
 
 

@@ -12,10 +12,11 @@ from observatory.api.answers import Refusal, json
 from observatory.api.auth import allows
 from observatory.api.gate import need, principal_of
 from observatory.api.house import Call, Here, House
+from observatory.api.standing import Around, around, facts_of
 from observatory.gateway import access, enrolment, reaping
-from observatory.gateway.registry import Liveness, liveness
+from observatory.gateway.registry import Liveness
 from observatory.projections.capabilities import yellow_pages
-from observatory.projections.topology import COLOURS, node_state
+from observatory.projections.topology import COLOURS, MARKS, judge
 from observatory.protocol import clock
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
@@ -136,7 +137,8 @@ async def register_agent(request: Call, house: Here, data: JSONBody[NewAgent]) -
     _accepted(verdict)
     entity_id = verdict.answer["entity_id"]
     row = (await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id))[0]
-    return json(_agent(row, await _pulse(row, house), house), verdict.code)
+    found = await around(house, principal.tenant_id)
+    return json(_agent(row, await _pulse(row, house), house, found), verdict.code)
 
 
 @post("/heartbeat", status_code=200, summary="A sign of life of an agent", operation_id="heartbeat")
@@ -191,7 +193,8 @@ async def get_agent(request: Call, house: Here, agent_id: FromPath[str]) -> Resp
     rows = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
     if not rows:
         raise Refusal(404, "not_found", "no agent of this tenant has that name or id")
-    return json(_agent(rows[0], await _pulse(rows[0], house), house))
+    found = await around(house, principal.tenant_id)
+    return json(_agent(rows[0], await _pulse(rows[0], house), house, found))
 
 
 @get("/capabilities", summary="Yellow Pages: who can do what", operation_id="list_capabilities")
@@ -223,7 +226,8 @@ async def agents_of(house: House, tenant_id: str) -> list[dict[str, Any]]:
     rows = await house.store.rows(tenant_id, "agents")
     pulses = {row["agent_no"]: row for row in await house.store.rows(tenant_id, "pulses")}
     newest_first = sorted(rows, key=lambda row: -row["last_seen_ns"])
-    return [_agent(row, pulses.get(row["agent_no"]), house) for row in newest_first]
+    found = await around(house, tenant_id)
+    return [_agent(row, pulses.get(row["agent_no"]), house, found) for row in newest_first]
 
 
 async def _pulse(row: dict[str, Any], house: House) -> dict[str, Any] | None:
@@ -236,14 +240,11 @@ def _accepted(verdict: Verdict) -> None:
         raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
 
 
-def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House) -> dict[str, Any]:
+def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House, found: Around) -> dict[str, Any]:
     now_ns = house.clock()
     beat: dict[str, Any] = pulse or dict.fromkeys(("heartbeat_ns", "status", "task", "usage"))
-    alive = liveness(row["evicted_ns"], beat["heartbeat_ns"], now_ns)
-    seen_ns = max(row["last_seen_ns"], beat["heartbeat_ns"] or 0)
-    state = node_state(seen_ns, row["violation_ns"], now_ns, house.settings.violation_window_s)
-    if alive == "evicted":
-        state = "dead"
+    facts = facts_of(row, pulse, found, now_ns)
+    state, _, reason = judge(facts, now_ns, house.settings.violation_window_s)
     registered = msgspec.json.decode(row["capabilities"]) if row["capabilities"] else []
     return {
         "agent_id": row["agent_id"],
@@ -264,7 +265,9 @@ def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House) -> d
         "trust_level": row["trust_level"],
         "state": state,
         "colour": COLOURS[state],
-        "liveness": alive,
+        "mark": MARKS[state],
+        "state_reason": reason,
+        "liveness": facts.liveness,
         "status": beat["status"],
         "task": msgspec.json.decode(beat["task"]) if beat["task"] else None,
         "usage": msgspec.json.decode(beat["usage"]) if beat["usage"] else None,

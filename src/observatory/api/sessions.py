@@ -1,28 +1,107 @@
-"""The Session Cluster Manager's words, so far: which sessions there are and what they have spent."""
+"""The Session Cluster Manager's words: sessions, their cost, whether they go in circles or stand still."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
 
+import msgspec
 from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar.params import FromPath, FromQuery, QueryParameter
 
-from observatory.api.answers import Cursor, Limit, Refusal, json, page, read_cursor
+from observatory.api.answers import Cursor, Limit, Refusal, json, make_cursor, page, read_cursor
+from observatory.api.contents import reduced
+from observatory.api.detectors import detectors_of
 from observatory.api.gate import need
-from observatory.api.house import Call, Here
+from observatory.api.house import Call, Here, House
+from observatory.projections.stuck import Stuck, asked_of, stuck_of
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import canonical_uuid
+
+# Sessions looked at together, and how often, when those that stand still are asked for.
+LOOK, LOOKS = 1_000, 10
+
+
+class LastWord(NamedTuple):
+    """Of a last message what tells whether somebody waits: its type, and its bytes without the rest."""
+
+    kind: str
+    raw: bytes | None
+    has_ended: bool
+
+
+class _Action(msgspec.Struct, omit_defaults=True):
+    status: str | None = None
+
+
+class _Control(msgspec.Struct, omit_defaults=True):
+    is_terminal: bool | None = None
+
+
+class _Words(msgspec.Struct, omit_defaults=True):
+    action: _Action | None = None
+    control: _Control | None = None
+
+
+class SessionItem(msgspec.Struct, kw_only=True):
+    session_id: str
+    trace_id: str
+    messages: int
+    held: int
+    agents_count: int
+    first_sequence_number: int
+    last_sequence_number: int
+    started_at: str
+    last_at: str
+    cost: float
+    entropy_score: float | None
+    severity: Literal["normal", "warning", "loop"]
+    loop_detected_at: str | None
+    stuck: bool
+    stuck_reason: Literal["silent", "pending"] | None
+    stuck_since: str | None
+
+
+class SessionMember(msgspec.Struct, kw_only=True):
+    agent_id: str
+    entity_id: str
+    messages: int
+    last_step: str | None
+    paused: bool
+    cost: float
+    tokens: int
+
+
+class SessionAnswer(SessionItem, kw_only=True):
+    tokens: int
+    agents: list[SessionMember]
 
 
 @get("/sessions", summary="Sessions, most recently active first", operation_id="list_sessions")
 async def list_sessions(
-    request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
+    request: Call,
+    house: Here,
+    severity: FromQuery[Literal["warning", "loop"] | None] = None,
+    stuck: Annotated[bool, QueryParameter(description="Only those that are stuck.")] = False,
+    cursor: Cursor = None,
+    limit: Limit = 100,
 ) -> Response[bytes]:
     principal = await need(request, house, "read")
     before = read_cursor(cursor)
-    rows = await house.store.sessions_page(principal.tenant_id, before, limit + 1)
+    if stuck:
+        return json(await _stuck_page(house, principal.tenant_id, before, limit, severity))
+    rows = await house.store.sessions_page(principal.tenant_id, before, limit + 1, severity)
     last = rows[limit - 1]["last_seq"] if len(rows) > limit else None
-    return json(page([_session(row) for row in rows], limit, last))
+    standing = await standing_of(house, principal.tenant_id, rows[:limit])
+    return json(page([session_item(row, standing.get(row["session_no"])) for row in rows], limit, last))
+
+
+@get("/sessions/stuck", summary="Sessions that stand still", operation_id="list_stuck_sessions")
+async def list_stuck_sessions(
+    request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
+) -> Response[bytes]:
+    """Silent, or with an action pending, for longer than `stuck_s`, and not ended; newest first."""
+    principal = await need(request, house, "read")
+    return json(await _stuck_page(house, principal.tenant_id, read_cursor(cursor), limit, None))
 
 
 @get("/sessions/{session_id:str}", summary="One session with its members", operation_id="get_session")
@@ -34,7 +113,8 @@ async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> 
         raise Refusal(404, "not_found", "no session of this tenant has that id")
     members = await house.store.rows(principal.tenant_id, "members", session_no=rows[0]["session_no"])
     agents = {row["agent_no"]: row for row in await house.store.rows(principal.tenant_id, "agents")}
-    shown = _session(rows[0])
+    standing = await standing_of(house, principal.tenant_id, rows)
+    shown = session_item(rows[0], standing.get(rows[0]["session_no"]))
     # Ruling 19: the latest cumulative figure of each agent, summed over agents.
     shown["cost"] = round(sum(member["cost"] for member in members), 9)
     shown["tokens"] = sum(member["tokens"] for member in members)
@@ -54,7 +134,80 @@ async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> 
     return json(shown)
 
 
-def _session(row: dict[str, Any]) -> dict[str, Any]:
+async def _stuck_page(
+    house: House, tenant_id: str, before: int | None, limit: int, severity: str | None
+) -> dict[str, Any]:
+    """Looks through so many sessions and no more; the cursor leads on even when nothing was found."""
+    items: list[dict[str, Any]] = []
+    for _ in range(LOOKS):
+        rows = await house.store.sessions_page(tenant_id, before, LOOK, severity)
+        standing = await standing_of(house, tenant_id, rows)
+        for row in rows:
+            before = row["last_seq"]
+            if row["session_no"] in standing:
+                items.append(session_item(row, standing[row["session_no"]]))
+                if len(items) == limit:
+                    return {"items": items, "next_cursor": make_cursor(row["last_seq"])}
+        if len(rows) < LOOK:
+            return {"items": items, "next_cursor": None}
+    return {"items": items, "next_cursor": None if before is None else make_cursor(before)}
+
+
+async def standing_of(
+    house: House,
+    tenant_id: str,
+    rows: list[dict[str, Any]],
+    known: dict[int, LastWord] | None = None,
+) -> dict[int, Stuck]:
+    """Which of these stand still, by number. Of those nobody can read in one answer's time nothing is said.
+
+    `known` are last words read before: they are not read again, and those no longer asked for are dropped.
+    """
+    stuck_ns = (await detectors_of(house, tenant_id)).stuck_s * 1_000_000_000
+    before_ns = house.clock() - stuck_ns
+    old = [row for row in rows if row["started_ns"] < before_ns]
+    if not old:
+        return {}
+    members: dict[int, list[dict[str, Any]]] = {row["session_no"]: [] for row in old}
+    for member in await house.store.rows(tenant_id, "members", session_no=list(members)):
+        members[member["session_no"]].append(member)
+    asked = {row["session_no"]: asked_of(row, members[row["session_no"]], before_ns) for row in old}
+    late = [row for row in old if asked[row["session_no"]]]
+    known = {} if known is None else known
+    for number in known.keys() - set().union(*asked.values()):
+        del known[number]
+    known |= await _last_words(house, tenant_id, [row["last_seq"] for row in late], known)
+    # Who has ended waits for nobody, so nobody else there is asked.
+    going = [row for row in late if row["last_seq"] in known and not known[row["last_seq"]].has_ended]
+    others = [number for row in going for number in sorted(asked[row["session_no"]])]
+    known |= await _last_words(house, tenant_id, others, known)
+    contents = {number: (word.kind, word.raw) for number, word in known.items()}
+    found = {
+        row["session_no"]: stuck_of(row, members[row["session_no"]], contents, before_ns)
+        for row in old
+        if row["last_seq"] in contents
+    }
+    return {number: stuck for number, stuck in found.items() if stuck is not None}
+
+
+async def _last_words(
+    house: House, tenant_id: str, numbers: list[int], known: dict[int, LastWord]
+) -> dict[int, LastWord]:
+    return await reduced(house, tenant_id, [one for one in numbers if one not in known], _last_word)
+
+
+def _last_word(kind: str, raw: bytes | None) -> LastWord:
+    if raw is None or kind != "decision_log":
+        return LastWord(kind, None, False)
+    try:
+        words = msgspec.json.decode(raw, type=_Words)
+    except msgspec.MsgspecError:  # archived bytes were valid once; whatever they are now, nobody is blamed
+        return LastWord(kind, None, False)
+    ended = words.control is not None and bool(words.control.is_terminal)
+    return LastWord(kind, msgspec.json.encode(words), ended)
+
+
+def session_item(row: dict[str, Any], stuck: Stuck | None) -> dict[str, Any]:
     return {
         "session_id": row["session_id"],
         "trace_id": row["trace_id"],
@@ -65,7 +218,18 @@ def _session(row: dict[str, Any]) -> dict[str, Any]:
         "last_sequence_number": row["last_seq"],
         "started_at": from_ns(row["started_ns"]),
         "last_at": from_ns(row["last_ns"]),
+        "cost": round(row["cost"], 9),
+        "entropy_score": row["entropy"],
+        "severity": row["severity"],
+        "loop_detected_at": None if row["loop_ns"] is None else from_ns(row["loop_ns"]),
+        "stuck": stuck is not None,
+        "stuck_reason": None if stuck is None else stuck.reason,
+        "stuck_since": None if stuck is None else from_ns(stuck.since_ns),
     }
 
 
-sessions = Router(path="/v1", route_handlers=[list_sessions, get_session], tags=["Session Cluster Manager"])
+sessions = Router(
+    path="/v1",
+    route_handlers=[list_sessions, list_stuck_sessions, get_session],
+    tags=["Session Cluster Manager"],
+)

@@ -7,7 +7,14 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from observatory.api.budgets import BudgetItem, RemovedBudget
+from observatory.api.cascade_shapes import CASCADE_ANSWERS
+from observatory.api.dag_shapes import DAG_ANSWERS
+from observatory.api.detectors import DetectorAnswer
 from observatory.api.dry_run import DryRunAnswer
+from observatory.api.entropy import AlertItem
+from observatory.api.fact_shapes import FACT_ANSWERS
+from observatory.api.fleet_shapes import FLEET_ANSWERS
+from observatory.api.insight import InsightStatus
 from observatory.api.instructions import InstructionsAnswer, InstructionsIssued, InstructionsItem
 from observatory.api.kill_switch import (
     ArmedKillSwitch,
@@ -17,6 +24,8 @@ from observatory.api.kill_switch import (
 )
 from observatory.api.policies import PolicyItem, PolicyList, RemovedPolicy
 from observatory.api.relay_shapes import HoldItem, InterventionItem
+from observatory.api.search_shapes import SEARCH_ANSWERS
+from observatory.api.sessions import SessionAnswer, SessionItem
 from observatory.api.verification import VerifyAnswer
 from observatory.gateway.inbox import Acked
 from observatory.gateway.interventions import Commanded
@@ -66,6 +75,8 @@ class AgentItem(msgspec.Struct, kw_only=True):
     trust_level: Literal["tenant_verified", "federation_verified", "unverified"]
     state: Literal["idle", "active", "alert_entropy", "schema_violation", "dead", "blocked"]
     colour: str
+    mark: str
+    state_reason: str
     liveness: Literal["healthy", "zombie", "evicted", "unknown"]
     status: str | None
     task: dict[str, Any] | None
@@ -149,34 +160,6 @@ class Evicted(msgspec.Struct, kw_only=True):
     agent_id: str
     entity_id: str
     evicted: bool
-
-
-class SessionItem(msgspec.Struct, kw_only=True):
-    session_id: str
-    trace_id: str
-    messages: int
-    held: int
-    agents_count: int
-    first_sequence_number: int
-    last_sequence_number: int
-    started_at: str
-    last_at: str
-
-
-class SessionMember(msgspec.Struct, kw_only=True):
-    agent_id: str
-    entity_id: str
-    messages: int
-    last_step: str | None
-    paused: bool
-    cost: float
-    tokens: int
-
-
-class SessionAnswer(SessionItem, kw_only=True):
-    cost: float
-    tokens: int
-    agents: list[SessionMember]
 
 
 class DecisionItem(msgspec.Struct, kw_only=True):
@@ -317,75 +300,87 @@ class InboxAnswer(msgspec.Struct, kw_only=True):
     items: list[InboxItem]
 
 
-ANSWERS: dict[str, Any] = {
-    "read_inbox": InboxAnswer,
-    "ack_inbox": Acked,
-    "list_messages": Page[MessageItem],
-    "get_message": MessageItem,
-    "audit_trace": Page[AuditEvent],
-    "audit_tenant": Page[AuditEvent],
-    "audit_entity": Page[AuditEvent],
-    "audit_verify": VerifyAnswer,
-    "list_agents": Page[AgentItem],
-    "get_agent": AgentItem,
-    "register_agent": AgentItem,
-    "evict_agent": Evicted,
-    "heartbeat": HeartbeatAnswer,
-    "list_capabilities": Page[CapabilityItem],
-    "list_routes": Page[RouteItem],
-    "put_route": RouteItem,
-    "list_breakers": Page[BreakerItem],
-    "set_breaker": BreakerItem,
-    "list_edges": Page[EdgeItem],
-    "leave_session": LeaveAnswer,
-    "pause": Commanded,
-    "unpause": Commanded,
-    "rewrite": Commanded,
-    "inject": Commanded,
-    "cancel": Commanded,
-    "approve": Commanded,
-    "edit": Commanded,
-    "reject": Commanded,
-    "undo": Commanded,
-    "list_holds": Page[HoldItem],
-    "list_interventions": Page[InterventionItem],
-    "list_sessions": Page[SessionItem],
-    "get_session": SessionAnswer,
-    "pending_decisions": Page[DecisionItem],
-    "list_decisions": Page[DecisionItem],
-    "get_decision": DecisionItem,
-    "respond_decision": DecisionItem,
-    "cancel_decision": DecisionItem,
-    "list_versions": Page[VersionItem],
-    "put_versions": Page[VersionItem],
-    "list_tenants": Page[TenantItem],
-    "create_tenant": NewTenantAnswer,
-    "list_users": Page[UserItem],
-    "create_user": UserItem,
-    "disable_user": Disabled,
-    "list_keys": Page[KeyItem],
-    "create_key": KeyItem,
-    "revoke_key": Revoked,
-    "change_role": RoleAnswer,
-    "list_kill_switches": KillSwitchList,
-    "arm_kill_switch": ArmedKillSwitch,
-    "confirm_kill_switch": ConfirmedKillSwitch,
-    "release_kill_switch": ReleasedKillSwitch,
-    "list_instructions": Page[InstructionsItem],
-    "get_instructions": InstructionsAnswer,
-    "put_instructions": InstructionsIssued,
-    "roll_back_instructions": InstructionsIssued,
-    "list_policies": PolicyList,
-    "create_policy": PolicyItem,
-    "order_policies": PolicyList,
-    "replace_policy": PolicyItem,
-    "remove_policy": RemovedPolicy,
-    "try_policies": DryRunAnswer,
-    "list_budgets": Page[BudgetItem],
-    "put_budget": BudgetItem,
-    "remove_budget": RemovedBudget,
-    "create_login": LoginAnswer,
-    "whoami": Whoami,
-    "healthz": Health,
-    "readyz": Health,
-}
+ANSWERS: dict[str, Any] = (
+    CASCADE_ANSWERS
+    | FLEET_ANSWERS
+    | FACT_ANSWERS
+    | DAG_ANSWERS
+    | SEARCH_ANSWERS
+    | {
+        "read_inbox": InboxAnswer,
+        "ack_inbox": Acked,
+        "list_messages": Page[MessageItem],
+        "get_message": MessageItem,
+        "audit_trace": Page[AuditEvent],
+        "audit_tenant": Page[AuditEvent],
+        "audit_entity": Page[AuditEvent],
+        "audit_verify": VerifyAnswer,
+        "list_agents": Page[AgentItem],
+        "get_agent": AgentItem,
+        "register_agent": AgentItem,
+        "evict_agent": Evicted,
+        "heartbeat": HeartbeatAnswer,
+        "list_capabilities": Page[CapabilityItem],
+        "list_routes": Page[RouteItem],
+        "put_route": RouteItem,
+        "list_breakers": Page[BreakerItem],
+        "set_breaker": BreakerItem,
+        "list_edges": Page[EdgeItem],
+        "leave_session": LeaveAnswer,
+        "pause": Commanded,
+        "unpause": Commanded,
+        "rewrite": Commanded,
+        "inject": Commanded,
+        "cancel": Commanded,
+        "approve": Commanded,
+        "edit": Commanded,
+        "reject": Commanded,
+        "undo": Commanded,
+        "list_holds": Page[HoldItem],
+        "list_interventions": Page[InterventionItem],
+        "list_sessions": Page[SessionItem],
+        "list_stuck_sessions": Page[SessionItem],
+        "get_session": SessionAnswer,
+        "entropy_alerts": Page[AlertItem],
+        "get_detectors": DetectorAnswer,
+        "put_detectors": DetectorAnswer,
+        "pending_decisions": Page[DecisionItem],
+        "list_decisions": Page[DecisionItem],
+        "get_decision": DecisionItem,
+        "respond_decision": DecisionItem,
+        "cancel_decision": DecisionItem,
+        "list_versions": Page[VersionItem],
+        "put_versions": Page[VersionItem],
+        "list_tenants": Page[TenantItem],
+        "create_tenant": NewTenantAnswer,
+        "list_users": Page[UserItem],
+        "create_user": UserItem,
+        "disable_user": Disabled,
+        "list_keys": Page[KeyItem],
+        "create_key": KeyItem,
+        "revoke_key": Revoked,
+        "change_role": RoleAnswer,
+        "list_kill_switches": KillSwitchList,
+        "arm_kill_switch": ArmedKillSwitch,
+        "confirm_kill_switch": ConfirmedKillSwitch,
+        "release_kill_switch": ReleasedKillSwitch,
+        "list_instructions": Page[InstructionsItem],
+        "get_instructions": InstructionsAnswer,
+        "put_instructions": InstructionsIssued,
+        "roll_back_instructions": InstructionsIssued,
+        "list_policies": PolicyList,
+        "create_policy": PolicyItem,
+        "order_policies": PolicyList,
+        "replace_policy": PolicyItem,
+        "remove_policy": RemovedPolicy,
+        "try_policies": DryRunAnswer,
+        "list_budgets": Page[BudgetItem],
+        "put_budget": BudgetItem,
+        "remove_budget": RemovedBudget,
+        "create_login": LoginAnswer,
+        "whoami": Whoami,
+        "insight_status": InsightStatus,
+        "healthz": Health,
+        "readyz": Health,
+    }
+)

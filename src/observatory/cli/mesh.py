@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from observatory.cli.asking import Json, hand, path_of, when
-from observatory.cli.door import ANY, Api, Gateway
+from observatory.cli.asking import Json, hand, when
+from observatory.cli.door import ANY, Gateway
 from observatory.cli.terminal import show_json, show_table
 
 Limit = Annotated[int, Parameter(help="At most so many, the newest.")]
@@ -16,12 +16,10 @@ LARGEST_PAGE = 1_000
 
 
 def sessions(*, limit: Limit = 20, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Sessions, the most recently active first, with what is held in them and what they cost."""
+    """Sessions, the most recently active first, with what is held, what they cost and what is wrong."""
     with hand(gateway, json) as door:
         page = max(1, min(limit, LARGEST_PAGE))
-        rows = [
-            _with_cost(door, row) for row in islice(door.items("/v1/sessions", limit=page), max(limit, 0))
-        ]
+        rows = list(islice(door.items("/v1/sessions", limit=page), max(limit, 0)))
     if json:
         show_json(rows)
         return
@@ -32,11 +30,12 @@ def sessions(*, limit: Limit = 20, json: Json = False, gateway: Gateway = ANY) -
             row["messages"],
             row["held"],
             f"{row['cost']:g}",
+            _alarm(row),
             when(row["last_at"]),
         )
         for row in rows
     ]
-    columns = ("SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "LAST SEEN")
+    columns = ("SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "ALARM", "LAST SEEN")
     show_table(columns, shown, "there are no sessions yet")
 
 
@@ -63,6 +62,9 @@ def agents(*, limit: Limit = 100, json: Json = False, gateway: Gateway = ANY) ->
     show_table(columns, shown, "there are no agents yet")
 
 
-def _with_cost(door: Api, row: dict[str, Any]) -> dict[str, Any]:
-    """The list does not sum what a session cost; the session itself does."""
-    return row | {"cost": door.ask("GET", path_of("sessions", row["session_id"]))["cost"]}
+def _alarm(row: dict[str, Any]) -> str:
+    """Words, the worst first; nothing while all is well."""
+    said = [row["severity"]] if row["severity"] != "normal" else []
+    said += ["second detector"] if row["loop_detected_at"] else []
+    said += [f"stuck ({row['stuck_reason']})"] if row["stuck"] else []
+    return ", ".join(said)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from observatory.cli.refold_insight import InsightRows
 from observatory.cli.refold_relay import RelayRows
 from observatory.cli.terminal import CommandFailed
 from observatory.gateway import registry
@@ -38,6 +39,7 @@ class Refold:
         self._memory = memory
         self._traces: dict[str, Session] = {}
         self._relay = RelayRows(memory)
+        self._insight = InsightRows(memory)
         tenant_id = memory.tenant.tenant_id
         self._sender = Principal(tenant_id=tenant_id, role="admin", key_id="sys_import")
 
@@ -55,7 +57,9 @@ class Refold:
             event = _record(entry.record)
             if entry.message is None:
                 self._apply(event, changes)
-                self._relay.apply(entry, event, self._traces.get(event["trace_id"]), changes)
+                session = self._traces.get(event["trace_id"])
+                self._relay.apply(entry, event, session, changes)
+                self._insight.apply(entry.sequence_number, event, session, changes)
             else:
                 changes.messages.append(self._message(entry, entry.message, event))
             changes.audit.append(self._audit(entry, event))
@@ -113,6 +117,7 @@ class Refold:
             msgspec.json.encode(archived.warnings).decode() if archived.warnings else None,
             message.digest,
             archived.raw,
+            self._insight.scored(message, session, number),
         )
         if archived.state == "held":
             agent = self._memory.agents.get(event["attributes"].get("av.sender.entity_id", ""))

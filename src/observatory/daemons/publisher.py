@@ -23,6 +23,7 @@ log = logging.getLogger("observatory.publisher")
 LOOK_S = 0.25
 PAGE = 500
 HELD = b'"held_sequence_number":'
+_sections = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -131,7 +132,7 @@ class Publisher:
 
 
 def item_of(message: StoredMessage) -> dict[str, object]:
-    """A message as lists and the live channel show it: the agent's own bytes, or what a person put there."""
+    """A message as lists and the live channel show it: the agent's own words, or what a person put there."""
     content = message.raw if message.rewritten is None else message.rewritten
     signal = "pause" if message.state == "held" else None
     return {
@@ -146,5 +147,23 @@ def item_of(message: StoredMessage) -> dict[str, object]:
         # The gateway's word on what it held or rewrote; an agent's own is in the message (ruling 24).
         "interrupt_signal": signal if message.rewritten is None else "rewrite",
         "rewritten": message.rewritten is not None,
-        "message": None if content is None or message.raw is None else msgspec.Raw(content),
+        "message": None if content is None or message.raw is None else scored(content, message.entropy),
     }
+
+
+def scored(content: bytes, entropy: float | None) -> msgspec.Raw:
+    """The content with the computed score in its place and the agent's own beside it (ruling 15).
+
+    Everything else stays byte for byte; what was not scored is the content itself.
+    """
+    if entropy is None:
+        return msgspec.Raw(content)
+    sections = _sections(content)
+    if sections.get("cognition", b"null") == b"null":  # a person's rewrite may have none
+        return msgspec.Raw(content)
+    cognition = _sections(sections["cognition"])
+    reported = cognition.get("entropy_score")
+    cognition["entropy_score"] = msgspec.Raw(msgspec.json.encode(entropy))
+    cognition["reported_entropy_score"] = msgspec.Raw(b"null") if reported is None else reported
+    sections["cognition"] = msgspec.Raw(msgspec.json.encode(cognition))
+    return msgspec.Raw(msgspec.json.encode(sections))

@@ -85,11 +85,12 @@ class Command(msgspec.Struct, frozen=True):
         before: str | None = None,
         after: str | None = None,
         note: str | None = None,
+        intervention_id: str | None = None,
     ) -> tuple[int, Commanded]:
         """The command's event and row: its sequence number, and the answer as far as it is known."""
         scribe, who, session, agent = self.scribe, self.who, self.session, self.agent
         number = scribe.next_sequence
-        intervention_id = mint("int_", scribe.now_ns, number)
+        intervention_id = intervention_id or mint("int_", scribe.now_ns, number)
         message_id = hold.message_id if hold is not None else None
         detail = {
             "intervention_id": intervention_id,
@@ -229,11 +230,19 @@ def unpause(who: Principal, session_id: str, agent_id: str, note: str | None, no
 
 
 def inject(
-    who: Principal, session_id: str, agent_id: str, prompt: str, now_ns: int, force: bool = True
+    who: Principal,
+    session_id: str,
+    agent_id: str,
+    prompt: str,
+    now_ns: int,
+    force: bool = True,
+    intervention_id: str | None = None,
 ) -> Act:
+    """`intervention_id` is for whoever must know it beforehand, so that the same is not done twice."""
+
     def body(command: Command) -> Verdict:
         after = "sha256:" + sha256(prompt.encode()).hexdigest()
-        number, answer = command.record("inject", after=after)
+        number, answer = command.record("inject", after=after, intervention_id=intervention_id)
         told = {
             "prompt": prompt,
             "by": who.entity_id,

@@ -19,6 +19,7 @@ from observatory.gateway import (
     budget,
     decisions,
     effects,
+    entropy,
     placement,
     policy,
     registry,
@@ -39,6 +40,7 @@ STAGES: tuple[Stage, ...] = (
     registry.recognise,
     placement.place,
     versions.check,
+    entropy.check,
     decisions.check,
     policy.check,
     budget.check,
@@ -136,6 +138,8 @@ class Batch:
             effects.forwarded(passage, scribe, number)
         else:
             relay.keep(passage, session, scribe)
+        if passage.entropy is not None:
+            entropy.follow(passage, scribe, number)
         return Verdict(
             202,
             Accepted(
@@ -159,6 +163,8 @@ class Batch:
         _count(passage, scribe.memory, number)
         detail = {"reason": answer.reason, "rule_id": answer.rule_id, "cap": answer.cap}
         scribe.chronicle(passage, session, "message_refused", detail)
+        if passage.entropy is not None:
+            entropy.follow(passage, scribe, number)
 
     def _archive(
         self, passage: Passage, number: int, state: MessageState, notes: tuple[str, ...], scribe: Scribe
@@ -180,6 +186,7 @@ class Batch:
                 _told(notes) if notes else None,
                 message.digest,
                 message.raw,
+                passage.entropy,
             )
         )
         scribe.memory.steps[passage.name] = Step(

@@ -134,7 +134,11 @@ class Scribe:
         """The event of a message: delivered, held, refused. Built without a draft: it is nearly every one."""
         message, memory = passage.message, self.memory
         number = memory.head.sequence_number + 1
-        event_id = mint("evt_", self.now_ns, number)
+        if message.message_id is None and not passage.archived_seq:
+            # Minted a moment ago for this very number: under its own prefix it is as good for the event.
+            event_id = f"evt_{passage.message_id[4:]}"
+        else:
+            event_id = mint("evt_", self.now_ns, number)
         severity = max(message.severity, SEVERITY[event_type])
         done = None
         if detail is None:

@@ -1,12 +1,21 @@
-"""Node states: the colour rules of the map, once, in Python (ruling 40).
+"""Node states: the rules of the map, once, in Python (ruling 40).
 
-A pure fold over what the Capability Map knows of an agent. Red and amber join with the entropy stage,
-dead with heartbeats; a schema violation marks its agent for a while or until it sends something valid.
+Pure, over what is known of an agent. The first rule that holds gives the state; its number, a sentence and a
+mark go with it, because colour is never the only sign. Liveness comes from heartbeats alone (ruling 27): an
+agent never heard by heartbeat is neither dead nor alive, it is active or idle by what it sends.
+
+    1 dead              evicted                      6 blocked   paused by a person
+    2 dead              silent past one interval     7 blocked   a message of it is held
+    3 alert_entropy     it goes in circles           8 blocked   its session's entropy is a WARNING
+    4 schema_violation  its last message broke it    9 active    it sent something within 30 s
+    5 blocked           a kill-switch stops it      10 idle      none of these
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal, NamedTuple
+
+from observatory.protocol.clock import from_ns
 
 NodeState = Literal["idle", "active", "alert_entropy", "schema_violation", "dead", "blocked"]
 COLOURS: dict[NodeState, str] = {
@@ -17,12 +26,141 @@ COLOURS: dict[NodeState, str] = {
     "dead": "#374151",
     "blocked": "#f59e0b",
 }
-ACTIVE_NS = 30 * 1_000_000_000
+# A sign and a shape for each, so that the map reads without colour.
+MARKS: dict[NodeState, str] = {
+    "idle": "·",
+    "active": "▸",
+    "alert_entropy": "⟲",
+    "schema_violation": "!",
+    "dead": "×",
+    "blocked": "‖",
+}
+SHAPES: dict[NodeState, str] = {
+    "idle": "circle",
+    "active": "disc",
+    "alert_entropy": "octagon",
+    "schema_violation": "triangle",
+    "dead": "cross",
+    "blocked": "square",
+}
+FLASHING: Final = frozenset({"alert_entropy"})
+# What wants a person first: how a group of agents is summed up in one word.
+WORST: tuple[NodeState, ...] = ("alert_entropy", "schema_violation", "blocked", "dead", "active", "idle")
+SECOND: Final = 1_000_000_000
+ACTIVE_NS = 30 * SECOND
+
+
+class Alarm(NamedTuple):
+    """An open alarm of a detector in which this agent is the one that goes round."""
+
+    severity: str  # loop or warning
+    session_id: str
+    detector: str
+    since_ns: int | None = None
+    entropy: float | None = None
+
+
+class Halt(NamedTuple):
+    """Why what it sends does not go on."""
+
+    cause: str  # kill, pause or hold
+    detail: str  # the switch's scope, or the session
+    since_ns: int
+    messages: int = 1
+
+
+class Facts(NamedTuple):
+    """What the rules look at."""
+
+    liveness: str = "unknown"
+    last_seen_ns: int = 0  # its last message
+    violation_ns: int | None = None  # taken back by its next valid message
+    alarms: tuple[Alarm, ...] = ()
+    halts: tuple[Halt, ...] = ()
+    heartbeat_ns: int | None = None
+    evicted_ns: int | None = None
+
+
+class Judged(NamedTuple):
+    state: NodeState
+    rule: int
+    reason: str
+
+
+def judge(facts: Facts, now_ns: int, violation_window_s: int) -> Judged:
+    """The first rule that holds."""
+    if facts.liveness == "evicted":
+        return Judged("dead", 1, f"evicted {_ago(facts.evicted_ns, now_ns)}")
+    if facts.liveness == "zombie":
+        return Judged("dead", 2, f"silent: its last heartbeat was {_ago(facts.heartbeat_ns, now_ns)}")
+    for alarm in facts.alarms:
+        if alarm.severity == "loop":
+            return Judged("alert_entropy", 3, f"goes in circles in session {alarm.session_id}")
+    if in_violation(facts.violation_ns, now_ns, violation_window_s):
+        return Judged("schema_violation", 4, "its last message broke the schema")
+    for rule, cause in ((5, "kill"), (6, "pause"), (7, "hold")):
+        for halt in facts.halts:
+            if halt.cause == cause:
+                return Judged("blocked", rule, said(halt))
+    for alarm in facts.alarms:
+        if alarm.severity == "warning":
+            return Judged("blocked", 8, f"its steps repeat in session {alarm.session_id} (warning)")
+    if facts.last_seen_ns and now_ns - facts.last_seen_ns < ACTIVE_NS:
+        return Judged("active", 9, f"sent a message {_ago(facts.last_seen_ns, now_ns)}")
+    if not facts.last_seen_ns:
+        return Judged("idle", 10, "has sent nothing yet")
+    return Judged("idle", 10, f"sent nothing for {_span(now_ns - facts.last_seen_ns)}")
+
+
+def said(halt: Halt) -> str:
+    if halt.cause == "kill":
+        return f"stopped by the kill-switch on {halt.detail}"
+    if halt.cause == "pause":
+        return f"paused in session {halt.detail}"
+    return f"{halt.messages} of its messages {'is' if halt.messages == 1 else 'are'} held ({halt.detail})"
+
+
+def in_violation(violation_ns: int | None, now_ns: int, window_s: int) -> bool:
+    return violation_ns is not None and now_ns - violation_ns < window_s * SECOND
+
+
+def replayed(violations: int, alerts: int, messages: int, evicted_ns: int | None, end_ns: int) -> Judged:
+    """As far as a minute's counters tell: who was paused, held or silent then, they do not."""
+    if evicted_ns is not None and evicted_ns < end_ns:
+        return Judged("dead", 1, f"evicted at {from_ns(evicted_ns)}")
+    if alerts:
+        return Judged("alert_entropy", 3, "an alarm was raised in this minute")
+    if violations:
+        return Judged("schema_violation", 4, f"{violations} of its messages broke the schema in this minute")
+    if messages:
+        return Judged("active", 9, f"sent {messages} messages in this minute")
+    return Judged("idle", 10, "sent nothing in this minute")
 
 
 def node_state(
-    last_seen_ns: int, violation_ns: int | None, now_ns: int, violation_window_s: int
+    last_seen_ns: int,
+    violation_ns: int | None,
+    now_ns: int,
+    violation_window_s: int,
+    severity: str = "normal",
 ) -> NodeState:
-    if violation_ns is not None and now_ns - violation_ns < violation_window_s * 1_000_000_000:
-        return "schema_violation"
-    return "active" if last_seen_ns and now_ns - last_seen_ns < ACTIVE_NS else "idle"
+    """The state alone; `severity` is the worst of the alarms this agent is in."""
+    alarms = () if severity == "normal" else (Alarm(severity, "", ""),)
+    facts = Facts(last_seen_ns=last_seen_ns, violation_ns=violation_ns, alarms=alarms)
+    return judge(facts, now_ns, violation_window_s).state
+
+
+def worst(states: dict[NodeState, int]) -> NodeState:
+    """Of counts by state, the one that wants a person first; idle when there is nobody."""
+    return next((state for state in WORST if states.get(state)), "idle")
+
+
+def _ago(then_ns: int | None, now_ns: int) -> str:
+    return "before this gateway knew it" if then_ns is None else f"{_span(now_ns - then_ns)} ago"
+
+
+def _span(ns: int) -> str:
+    seconds = max(0, ns // SECOND)
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7_200 else f"{seconds // 3_600} h"

@@ -48,6 +48,7 @@ SEVERITY: Final[dict[str, int]] = {
     "entropy_recovered": INFO,
     "entropy_discrepancy": WARN,
     "loop_detected": ERROR,
+    "loop_ended": INFO,
     # budgets
     "budget_set": NOTICE,
     "budget_warning": WARN,
@@ -69,6 +70,12 @@ SEVERITY: Final[dict[str, int]] = {
     "fact_marked_false": WARN,
     "fact_quarantined": WARN,
     "drift_reconciled": NOTICE,
+    "fact_mark_undone": NOTICE,
+    "annotation_added": NOTICE,
+    "annotation_removed": NOTICE,
+    "step_reviewed": NOTICE,
+    "view_saved": NOTICE,
+    "view_removed": NOTICE,
     # registry and routing
     "agent_registered": INFO,
     "agent_evicted": WARN,

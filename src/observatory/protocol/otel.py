@@ -33,6 +33,8 @@ def generate_span_id() -> str:
     return span
 
 
+# Asked for with a step, and soon again as the parent of what follows.
+@lru_cache(maxsize=8_192)
 def span_id_of(step_id: str) -> str:
     """A step's span id: the first 16 hex of the SHA-256 of its name."""
     span = sha256(step_id.encode()).hexdigest()[:16]

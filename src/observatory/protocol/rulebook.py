@@ -1,4 +1,4 @@
-"""What operators rule for a tenant: policies, budgets, routes, kill-switches, instructions.
+"""What operators rule for a tenant: policies, budgets, routes, kill-switches, instructions, detectors.
 
 Law: plain data, read whole into the tenant's rulebook and applied under its chain-head lock. `deny` wins
 over `hold`, `hold` over `allow` (ruling 31). A kill-switch that is `armed` rules nothing yet; `engaged`
@@ -83,3 +83,66 @@ class KillSwitch(Struct, frozen=True, kw_only=True):
     scope: KillScope
     target: str
     state: KillState
+
+
+class LoopOverride(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is otherwise for one agent, or for a type of agents; what is left out is as for all."""
+
+    on: bool | None = None
+    rounds: Annotated[int, Rule(ge=3, le=20)] | None = None
+    cycle_rounds: Annotated[int, Rule(ge=3, le=5)] | None = None
+    polling_tools: Words = ()  # besides those of all
+
+
+class LoopSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The second loop detector (ruling 17), read at run time."""
+
+    on: bool = True
+    rounds: Annotated[int, Rule(ge=3, le=20, description="Times one step comes before it is a loop")] = 5
+    cycle_rounds: Annotated[int, Rule(ge=3, le=5, description="Whole rounds of a cycle of 2 to 4 steps")] = 4
+    likeness_pct: Annotated[int, Rule(ge=20, le=100, description="From here on two texts mean the same")] = 50
+    calm_steps: Annotated[int, Rule(ge=1, le=20, description="Steps out of the pattern that end a loop")] = 3
+    # Tools that may be called again and again; `*` at the end of a word matches any rest.
+    polling_tools: Words = ("sleep", "wait", "wait_*")
+    # By agent id, or `type:<agent_type>`.
+    agents: dict[Name, LoopOverride] = {}
+
+    def for_agent(self, agent_id: str, agent_type: str | None) -> "LoopSettings":
+        """With what is otherwise for this agent put in; its own wins over its type's."""
+        if not self.agents:
+            return self
+        found = self
+        for name in (f"type:{agent_type}", agent_id):
+            other = self.agents.get(name)
+            if other is not None:
+                found = LoopSettings(
+                    on=found.on if other.on is None else other.on,
+                    rounds=other.rounds or found.rounds,
+                    cycle_rounds=other.cycle_rounds or found.cycle_rounds,
+                    likeness_pct=found.likeness_pct,
+                    calm_steps=found.calm_steps,
+                    polling_tools=found.polling_tools + other.polling_tools,
+                )
+        return found
+
+
+Share = Annotated[float, Rule(ge=0.0, le=1.0)]
+
+
+class DetectorSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the detectors go by, read with every message (rulings 14 to 17); the defaults are the seed's."""
+
+    window: Annotated[int, Rule(ge=2, le=50, description="Steps of a session the ratio is of")] = 5
+    n_min: Annotated[int, Rule(ge=1, le=50, description="Fewer steps are no pattern")] = 3
+    loop_below: Annotated[Share, Rule(description="A score below it is LOOP")] = 0.25
+    warning_up_to: Annotated[Share, Rule(description="A score from there up to it is WARNING")] = 0.5
+    discrepancy_gap: Annotated[Share, Rule(description="Reported and computed may differ by that")] = 0.4
+    stuck_s: Annotated[
+        int, Rule(ge=1, le=31_536_000, description="Silent or pending for longer is stuck")
+    ] = 600
+    loops: LoopSettings = LoopSettings()
+
+    def severity(self, score: float, steps: int) -> Literal["normal", "warning", "loop"]:
+        if steps < self.n_min or score > self.warning_up_to:
+            return "normal"
+        return "loop" if score < self.loop_below else "warning"

@@ -19,6 +19,7 @@ from observatory.store.memory import (
     AGENT_COLUMNS,
     BREAKER_COLUMNS,
     HOLD_COLUMNS,
+    LIVE_ONLY,
     ROW_KEYS,
     agent_of,
     breaker_of,
@@ -101,7 +102,9 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
         _fleet(finder, memory, address)
     for table, keys in wants.rows.items():
         column = ROW_KEYS[table][0]
-        _keep(memory, table, finder.find(table, tables.SMALL[table].c.keys(), among=(column, keys)))
+        tail = "AND removed_ns IS NULL" if table in LIVE_ONLY else ""
+        found_rows = finder.find(table, tables.SMALL[table].c.keys(), among=(column, keys), tail=tail)
+        _keep(memory, table, found_rows)
 
 
 def holds(finder: Finder, memory: Memory, sessions: Collection[Session]) -> None:

@@ -34,7 +34,7 @@ INSERT_PAYLOADS = """
 INSERT INTO payloads (tenant_id, sequence_number, raw, salt, shredded_by)
 SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[])"""
 MESSAGE_COLUMNS = (
-    "message_id step_id session_no message_type state parents parent_inferred warnings dedupe digest"
+    "message_id step_id session_no message_type state parents parent_inferred warnings dedupe digest entropy"
 )
 # A gateway still running on the moved file finds that its next commit is refused.
 CLOSE_SOURCE = (

@@ -15,3 +15,7 @@ class Fetches(ABC):
 
         NotDurable when nothing can be read.
         """
+
+    async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
+        """The same as the driver gives it, values by their place only: for very many rows."""
+        return await self.fetch(tenant_id, statement)

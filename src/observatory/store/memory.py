@@ -25,7 +25,11 @@ DELIVERY_COLUMNS = (
 )  # fmt: skip
 # What later messages change; the rest of a row is settled when it is made.
 AGENT_CHANGES = AGENT_COLUMNS[2:]
-SESSION_CHANGES = ("last_seq", "last_ns", "messages", "held", "agents", "cost", "spent", "rejected")
+SESSION_CHANGES = (
+    "last_seq", "last_ns", "messages", "held", "agents", "cost", "spent", "rejected", "entropy",
+    "entropy_window", "severity", "alert_seq", "alert_count", "loop_ns", "loop_seq", "loop_detector",
+    "loop_agent_no", "loops",
+)  # fmt: skip
 MEMBER_CHANGES = MEMBER_COLUMNS[2:]
 HOLD_CHANGES = (
     "recipient", "state", "gate", "digest", "rewrite_seq", "approvals", "ended_ns", "ended_by", "released_seq"
@@ -53,10 +57,16 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "routes": ("capability",),
     "interventions": ("intervention_id",),
     "users": ("user_id",),
+    "annotations": ("annotation_id",),
+    "fact_marks": ("mark_id",),
+    "knobs": ("name",),
+    "saved_views": ("owner_id", "view_id"),
     "deliveries": ("sequence_number", "agent_no"),
     "rewrites": ("message_seq", "sequence_number"),
     "instructions": ("agent_type", "version"),
 }
+# Of these only rows that are not removed are loaded: what an act reads under the lock stays bounded.
+LIVE_ONLY = frozenset({"saved_views"})
 
 # Keys and signed-in browsers that may still act; a tenant and an id list are added.
 GOOD_KEYS = (

@@ -23,7 +23,7 @@ from observatory.store.sqlite import connect
 
 SCRIPTS = Path(__file__).parent / "migrations"
 # Every revision, oldest first; a test compares with the scripts.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 NO_DRIVER = "PostgreSQL needs its driver: pip install 'hypervisor-observatory[postgres]'"
 LOCK = 0x0B5E70  # any constant: one advisory lock for "migrating this database"
 
@@ -139,6 +139,8 @@ async def migrate_postgres(url: str, target: str = "head") -> str | None:
 
 
 async def _upgrade_postgres(connection: Any, target: str) -> str | None:
+    from observatory.store.derived_postgres import prepare_postgres
+
     found = await connection.fetch(
         "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm') "
         "AND relnamespace = current_schema()::regnamespace"
@@ -152,6 +154,8 @@ async def _upgrade_postgres(connection: Any, target: str) -> str | None:
         script = StringIO()
         _upgrade(f"{present or 'base'}:{target}", sql=True, script=script)
         await connection.execute(script.getvalue())
+    if target == "head":
+        await prepare_postgres(connection)
     return present
 
 

@@ -82,7 +82,7 @@ FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[])
 INSERT_MESSAGES = _bulk(
     "messages",
     "sequence_number:bigint message_id:text step_id:text session_no:bigint message_type:text state:text "
-    "parents:text parent_inferred:smallint warnings:text dedupe:bigint digest:bytea",
+    "parents:text parent_inferred:smallint warnings:text dedupe:bigint digest:bytea entropy:float8",
 )
 INSERT_PAYLOADS = _bulk("payloads", "sequence_number:bigint raw:bytea")
 KINDS = {"TEXT": "text", "BIGINT": "bigint", "INTEGER": "smallint", "BLOB": "bytea", "FLOAT": "float8"}
@@ -325,6 +325,7 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
             row.warnings,
             _step_key(tenant_id, row.name),
             row.digest,
+            row.entropy,
         )
         for row in changes.messages
     ]

@@ -19,15 +19,30 @@ from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.steps import step_name
 from observatory.state import Principal
 from observatory.store import tables
+from observatory.store.alarms import SEVERE, AlarmReads
+from observatory.store.committed import CommittedReads
+from observatory.store.fleet import FleetReads
 from observatory.store.holds import HoldReads
 from observatory.store.inbox import InboxReads, any_of
+from observatory.store.insight_live import LiveReads
+from observatory.store.insight_sessions import SessionReads
 from observatory.store.keys import dedupe_key
 from observatory.store.shapes import Shape, Where
 from observatory.store.standstill import Standstill
 from observatory.store.traffic import TrafficReads
 
 
-class Reads(HoldReads, Standstill, TrafficReads, InboxReads):
+class Reads(
+    HoldReads,
+    Standstill,
+    TrafficReads,
+    InboxReads,
+    SessionReads,
+    CommittedReads,
+    AlarmReads,
+    FleetReads,
+    LiveReads,
+):
     """Archive and Directory over any store that can `fetch` rows."""
 
     def __init__(self, shape: Shape) -> None:
@@ -95,10 +110,14 @@ class Reads(HoldReads, Standstill, TrafficReads, InboxReads):
         found = await self.fetch(tenant_id, select(source).where(*tests).order_by(*order))
         return [dict(row._mapping) for row in found]
 
-    async def sessions_page(self, tenant_id: str, before: int | None, limit: int) -> list[dict[str, Any]]:
+    async def sessions_page(
+        self, tenant_id: str, before: int | None, limit: int, severity: str | None = None
+    ) -> list[dict[str, Any]]:
         """Sessions by last activity, newest first; `before` is the `last_seq` of the page before."""
         sessions = tables.sessions
         query = select(sessions).where(sessions.c.tenant_id == tenant_id, sessions.c.messages > 0)
+        if severity is not None:
+            query = query.where(SEVERE, sessions.c.severity == severity)
         if before is not None:
             query = query.where(sessions.c.last_seq < before)
         found = await self.fetch(tenant_id, query.order_by(sessions.c.last_seq.desc()).limit(limit))
@@ -216,6 +235,7 @@ class Reads(HoldReads, Standstill, TrafficReads, InboxReads):
             messages.c.parent_inferred,
             shape.payloads.c.raw,
             rewrites.c.raw,
+            messages.c.entropy,
         ).select_from(joined)
 
 
@@ -232,4 +252,6 @@ def _state(shape: Shape) -> Any:
 
 def _message(row: Any) -> StoredMessage:
     raw, rewritten = (None if content is None else bytes(content) for content in row[8:10])
-    return StoredMessage(row[0], row[1], row[2], row[3], row[4], row[5], row[6], bool(row[7]), raw, rewritten)
+    return StoredMessage(
+        row[0], row[1], row[2], row[3], row[4], row[5], row[6], bool(row[7]), raw, rewritten, row[10]
+    )

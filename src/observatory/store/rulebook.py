@@ -1,4 +1,4 @@
-"""The tenant's rulebook as stored: versions, policies, budgets, routes, kill-switches, instructions."""
+"""The tenant's rulebook as stored: versions, policies, budgets, routes, switches, instructions, detectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from observatory.protocol.rulebook import Budget, KillSwitch, Match, PolicyRule, Route
+from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, Match, PolicyRule, Route
 from observatory.protocol.versions import VersionEntry
 from observatory.state import Rulebook
 
@@ -43,7 +43,15 @@ def read_rulebook(number: int, read: ReadAll) -> Rulebook:
         ),
         instructions=newest,
         breakers=frozenset(row[0] for row in read("breakers", ("capability",))),
+        detectors=_detectors(read),
     )
+
+
+def _detectors(read: ReadAll) -> DetectorSettings:
+    for name, value in read("knobs", ("name", "value")):
+        if name == "detectors":
+            return msgspec.json.decode(value, type=DetectorSettings)
+    return DetectorSettings()
 
 
 def _versions(

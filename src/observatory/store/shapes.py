@@ -30,6 +30,7 @@ class Shape(Protocol):
     def same_row(self, table: FromClause) -> ColumnElement[bool]: ...
     def in_tenant(self, tenant_id: str, after: int | None, before: int | None) -> Where: ...
     def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]: ...
+    def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]: ...
     def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
     def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where: ...
@@ -66,6 +67,10 @@ class SqliteShape:
             sessions.c.tenant_id == tenant_id, sessions.c.trace_id == trace_id
         )
         return self.events.c.session_key.in_(keys)
+
+    def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]:
+        """By one key, so that the index gives them in order: several would be sorted, payloads and all."""
+        return self.events.c.session_key == self._number(tenant_id).op("<<")(40).op("|")(session_no)
 
     def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
         key = entity_key(tenant_id, entity_id)
@@ -117,6 +122,9 @@ class PostgresShape:
     def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]:
         # Compared as CHAR: as text the index on the CHAR(32) column would not be used.
         return self.events.c.trace_id == cast(trace_id, CHAR(32))
+
+    def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]:
+        return and_(self.of_trace(tenant_id, trace_id), self.messages.c.session_no == session_no)
 
     def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
         received = self._named(self.events.c.recipient_key, "av.recipient.entity_id", tenant_id, entity_id)

@@ -60,7 +60,8 @@ sessions = _table(
     SHARED,
     "sessions",
     "tenant_id:t session_no:i session_id:t trace_id:t first_seq:i last_seq:i started_ns:i last_ns:i "
-    "messages:i held:i agents:i cost:f spent:f rejected:i",
+    "messages:i held:i agents:i cost:f spent:f rejected:i entropy:f entropy_window:t severity:t alert_seq:i "
+    "alert_count:i loop_ns:i loop_seq:i loop_detector:t loop_agent_no:i loops:t",
 )
 members = _table(
     SHARED,
@@ -135,6 +136,31 @@ instructions = _table(
     "instructions",
     "tenant_id:t agent_type:t version:i text:t note:t created_ns:i created_by:t",
 )
+knobs = _table(SHARED, "knobs", "tenant_id:t name:t value:t updated_ns:i updated_by:t")
+step_annotations = _table(
+    SHARED,
+    "annotations",
+    "tenant_id:t annotation_id:t sequence_number:i session_no:i author_id:t label:t category:t text:t "
+    "created_ns:i removed_ns:i",
+)
+fact_marks = _table(
+    SHARED,
+    "fact_marks",
+    "tenant_id:t mark_id:t fact_key:i fact_id:i note:t marked_by:t marked_ns:i undone_ns:i",
+)
+reconciliations = _table(
+    SHARED,
+    "reconciliations",
+    "tenant_id:t reconciliation_id:t subject_key:i subject:t value:t scope:t decided_by:t decided_ns:i",
+)
+saved_views = _table(
+    SHARED,
+    "saved_views",
+    "tenant_id:t view_id:t owner_id:t name:t query:t shared:s created_ns:i removed_ns:i",
+)
+reviews = _table(
+    SHARED, "reviews", "tenant_id:t sequence_number:i verdict:t note:t reviewed_by:t reviewed_ns:i"
+)
 house = _table(SHARED, "house", "name:t value:t")
 
 audit_log = _table(
@@ -146,7 +172,7 @@ lite_messages = _table(
     SQLITE,
     "messages",
     "key:i message_id:t step_id:t session_no:i message_type:t state:t parents:t parent_inferred:s warnings:t "
-    "dedupe:i digest:b",
+    "dedupe:i digest:b entropy:f",
 )
 lite_payloads = _table(SQLITE, "payloads", "key:i raw:b salt:b shredded_by:i")
 
@@ -161,14 +187,14 @@ pg_messages = _table(
     POSTGRES,
     "messages",
     "tenant_id:t sequence_number:i message_id:t step_id:t session_no:i message_type:t state:t parents:t "
-    "parent_inferred:s warnings:t dedupe:i digest:b",
+    "parent_inferred:s warnings:t dedupe:i digest:b entropy:f",
 )
 pg_payloads = _table(POSTGRES, "payloads", "tenant_id:t sequence_number:i raw:b salt:b shredded_by:i")
 
 # What tells the age of a row, whichever of these a table has; ids settle a tie.
 AGE = (
-    "created_ns", "updated_ns", "issued_ns", "sequence_number", "session_no", "agent_no", "tenant_id",
-    "user_id", "key_id", "login_id", "agent_type", "version", "name",
+    "created_ns", "updated_ns", "issued_ns", "marked_ns", "decided_ns", "sequence_number", "session_no",
+    "agent_no", "tenant_id", "user_id", "key_id", "login_id", "agent_type", "version", "name",
 )  # fmt: skip
 # Which small tables operators' acts may write, and what `Directory.rows` may read.
 SMALL = SHARED.tables

@@ -22,7 +22,8 @@ def lines(count: int, agents: int = 7) -> list[bytes]:
         log = decision_log(
             meta={"step_id": str(uuid.uuid4()), "session_id": sessions[number % 5]},
             identity={"agent_id": f"worker-{number % agents}"},
-            cognition={"intent": f"Straße {number} 🙂"},
+            # No figure of its own: what is told about one would come between the messages.
+            cognition={"intent": f"Straße {number} 🙂", "entropy_score": None},
             state_delta={"cumulative_session_cost": number / 100},
         )
         made.append(json.dumps(log, ensure_ascii=False).encode())

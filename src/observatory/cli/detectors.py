@@ -1,0 +1,67 @@
+"""`observatory detectors`: what the detectors go by, shown and set."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+
+from observatory.cli.asking import Json, hand, tell
+from observatory.cli.door import ANY, Gateway
+from observatory.cli.terminal import Misused, note, show_json, show_table
+
+detectors = App(name="detectors", help="What the detectors go by: show, set.")
+PATH = "/v1/settings/detectors"
+
+
+@detectors.default
+def show(*, json: Json = False, gateway: Gateway = ANY) -> None:
+    """The settings in force."""
+    with hand(gateway, json) as door:
+        answer = door.ask("GET", PATH)
+    if json:
+        show_json(answer)
+        return
+    told = {name: value for name, value in answer.items() if not name.startswith("updated_")}
+    loops = told.pop("loops")
+    shown = [*told.items(), *((f"loops.{name}", value) for name, value in loops.items())]
+    show_table(("SETTING", "VALUE"), [(name, _text(value)) for name, value in shown])
+    by = answer["updated_by"]
+    note("these are the defaults" if by is None else f"set by {by} at {answer['updated_at']}")
+
+
+@detectors.command(name="set")
+def change(
+    *settings: Annotated[str, Parameter(help="name=value, e.g. window=8 or loops.rounds=4.")],
+    json: Json = False,
+    gateway: Gateway = ANY,
+) -> None:
+    """Set some of them; `name=default` takes the default again. It counts for the next message."""
+    body: dict[str, Any] = {}
+    for one in settings:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise Misused(f"{one}: give name=value, e.g. window=8")
+        section, dot, inner = name.partition(".")
+        if dot:
+            body.setdefault(section, {})[inner] = _value(value)
+        else:
+            body[name] = None if value == "default" else _value(value)
+    if not body:
+        raise Misused("name at least one setting, e.g. `observatory detectors set window=8`")
+    with hand(gateway, json) as door:
+        answer = door.ask("PUT", PATH, body)
+    tell(answer, json, f"set: {', '.join(settings)}; it counts for the next message")
+
+
+def _value(text: str) -> Any:
+    """JSON, or a word as it stands."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

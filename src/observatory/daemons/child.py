@@ -1,0 +1,72 @@
+"""The analyst's keeper: a child process that lives as long as the gateway, started again if it ends.
+
+Law: it never holds the gateway up. What it needs is written to its stdin, never to its command line, where
+everybody could read it; the end of its stdin tells it to go, even when the gateway was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+
+log = logging.getLogger("observatory.daemons")
+# -P: what lies in the working folder is not taken for a module of ours.
+COMMAND = (sys.executable, "-P", "-m", "observatory.analyst")
+GOODBYE_S = 1.0
+LONGEST_S = 10.0
+HEALTHY_S = 30.0
+
+
+class Child:
+    def __init__(self, words: bytes, command: Sequence[str] = COMMAND) -> None:
+        self._words, self._command = words, command
+        self._process: Process | None = None
+        self.restarts = 0
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        pause_s = 0.25
+        while True:
+            started = loop.time()
+            code = await self._live()
+            self.restarts += 1
+            pause_s = 0.25 if loop.time() - started > HEALTHY_S else min(LONGEST_S, pause_s * 2)
+            log.warning("the analyst ended (%s) and is started again in %.1f s", code, pause_s)
+            await asyncio.sleep(pause_s)
+
+    async def _live(self) -> int:
+        # A session of its own: Ctrl-C in a terminal is for the gateway, which then says goodbye.
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=PIPE, stdout=DEVNULL, start_new_session=True
+        )
+        try:
+            assert process.stdin is not None
+            process.stdin.write(self._words + b"\n")
+            with suppress(ConnectionError):  # it ended before it was told: its code says why
+                await process.stdin.drain()
+            return await process.wait()
+        finally:
+            await asyncio.shield(_end(process))
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(GOODBYE_S):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

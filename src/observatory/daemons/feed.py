@@ -1,0 +1,274 @@
+"""The feed: folded topics of the live channel, looked at while somebody follows them.
+
+Every 100 ms a topic that is followed is asked what changed, if anything was committed since; once a second
+also what time alone changes (idle, silent, a violation's end, a wait that ran out). A look that takes long
+is followed by a rest as long, so that a huge graph costs at most half a core and no other topic its pace.
+A follower is handed at most ten frames a second over all its topics, each time the topic that waits longest,
+and always the present state (rules S284–S287, S291). No tenant takes another's place: each has its share of
+topics, and a topic nobody follows makes room for one that somebody wants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+
+from observatory.daemons.feed_channel import Channel, Source, frame
+from observatory.errors import ObservatoryError, StoreError
+from observatory.protocol.clock import from_ns
+
+log = logging.getLogger("observatory.feed")
+TICK_S = 0.1
+AGAIN_S = 1.0
+REST = 2  # a look takes at most one of so many parts of the time
+REST_AGAIN = 20
+LINGER_S = 30.0  # a topic nobody follows is kept so long, for who comes back
+PATIENCE_S = 5.0  # so long a topic may fail before its followers are sent away
+MOST_CHANNELS = 1_000
+MOST_OF_TENANT = 200
+BIG = 1_000  # records; more are compared beside the event loop
+Clock = Callable[[], int]
+
+
+class Heads(Protocol):
+    async def head(self, tenant_id: str) -> tuple[int, str]: ...
+
+
+class FeedFull(ObservatoryError):
+    """More topics are followed than this gateway folds."""
+
+
+class Kept:
+    """A channel with those who follow it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.followers: set[Follower] = set()
+        self.is_busy = False
+        self.due = self.again = self.left = 0.0
+        self.failing_since: float | None = None
+
+    def wake(self) -> None:
+        for follower in self.followers:
+            follower.wake.set()
+
+
+class Pace:
+    """Of one client, however often it changes its mind: ten frames and ten wishes a second."""
+
+    def __init__(self) -> None:
+        self.began, self.handed = float("-inf"), False
+        self._wished = float("-inf")
+
+    async def wish(self) -> None:
+        """Waits for the next turn; who is cut off while waiting has had none."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._wished + TICK_S - loop.time()))
+        self._wished = loop.time()
+
+
+class Follower:
+    """One client: of each of its topics the turn it heard last, and nothing else."""
+
+    def __init__(self, kept: Sequence[Kept], clock: Clock, after: int | None, pace: Pace) -> None:
+        self.wake = asyncio.Event()
+        self._clock = clock
+        self._kept = list(kept)
+        self._after = after
+        # None: nothing yet. The topic told longest ago stands first.
+        self._heard: dict[str, int | None] = {one.channel.topic: None for one in kept}
+        self._resync: Channel | None = None
+        self._pace = pace
+
+    async def next(self) -> bytes:
+        """The next frame, when its time has come. StoreError when a topic cannot be read for too long."""
+        loop, pace = asyncio.get_running_loop(), self._pace
+        if pace.handed:  # what was handed out before took its time to send
+            pace.began, pace.handed = max(pace.began, loop.time() - TICK_S / 5), False
+        while True:
+            if (left := pace.began + TICK_S - loop.time()) > 0:
+                await asyncio.sleep(left)
+                continue  # a timer may be a moment early
+            self.wake.clear()
+            made = self._made()
+            if made is not None:
+                pace.began, pace.handed = loop.time(), True
+                return made
+            for one in self._kept:
+                if one.failing_since is not None and loop.time() - one.failing_since > PATIENCE_S:
+                    raise StoreError("the archive cannot be read now")
+            await self.wake.wait()
+
+    def _made(self) -> bytes | None:
+        if self._resync is not None:
+            channel, self._resync = self._resync, None
+            return self._told("snapshot", channel, channel.whole())
+        for place, one in enumerate(self._kept):
+            channel, heard = one.channel, self._heard[one.channel.topic]
+            if channel.turn == 0 or heard == channel.turn:
+                continue
+            self._kept.append(self._kept.pop(place))
+            if heard is None:
+                return self._first(channel)
+            missed = channel.since(heard)
+            if missed is None:
+                self._resync = channel
+                return self._told("resync", channel, b"")
+            return self._told("delta", channel, missed)
+        return None
+
+    def _first(self, channel: Channel) -> bytes:
+        turn = None if self._after is None else channel.turn_at(self._after)
+        missed = None if turn is None else channel.since(turn)
+        if missed is None:
+            return self._told("snapshot", channel, channel.whole())
+        return self._told("delta", channel, missed)
+
+    def _told(self, kind: str, channel: Channel, items: bytes) -> bytes:
+        self._heard[channel.topic] = channel.turn
+        return frame(kind, channel, from_ns(self._clock()), items)
+
+
+class Feed:
+    def __init__(
+        self, heads: Heads, clock: Clock, most: int = MOST_CHANNELS, most_of_tenant: int = MOST_OF_TENANT
+    ) -> None:
+        self._heads, self._clock = heads, clock
+        self._most, self._most_of_tenant = most, most_of_tenant
+        self._kept: dict[tuple[str, str], Kept] = {}
+        self._wanted = asyncio.Event()
+
+    @property
+    def followers(self) -> int:
+        return sum(len(one.followers) for one in self._kept.values())
+
+    @asynccontextmanager
+    async def follow(
+        self,
+        tenant_id: str,
+        topics: Sequence[str],
+        source_of: Callable[[str], Source],
+        after: int | None,
+        pace: Pace | None = None,
+    ) -> AsyncIterator[Follower]:
+        """FeedFull when there are too many topics; one that is followed already costs nothing."""
+        pace = pace or Pace()
+        await pace.wish()
+        left = self._make_room(tenant_id, topics)
+        mine = []
+        for topic in topics:
+            if (tenant_id, topic) not in self._kept:
+                self._kept[tenant_id, topic] = Kept(Channel(tenant_id, topic, source_of(topic)))
+            mine.append(self._kept[tenant_id, topic])
+        follower = Follower(mine, self._clock, after, pace)
+        for one in mine:
+            one.followers.add(follower)
+        self._wanted.set()
+        try:
+            for one in left:
+                await one.channel.source.close()
+            yield follower
+        finally:
+            for one in mine:
+                one.followers.discard(follower)
+                one.left = asyncio.get_running_loop().time()
+            self._wanted.set()
+
+    def _make_room(self, tenant_id: str, topics: Sequence[str]) -> list[Kept]:
+        """Those let go for these topics, the ones left longest ago first; nothing when there is no room."""
+        wanted = {(tenant_id, topic) for topic in topics}
+        new = len(wanted - self._kept.keys())
+        if not new:
+            return []
+        idle = sorted(
+            (
+                key
+                for key, one in self._kept.items()
+                if not one.followers and not one.is_busy and key not in wanted
+            ),
+            key=lambda key: self._kept[key].left,
+        )
+        own = sum(1 for of, _ in self._kept if of == tenant_id)
+        own_idle = [key for key in idle if key[0] == tenant_id]
+        over_own = max(0, own + new - self._most_of_tenant)
+        if over_own > len(own_idle):
+            raise FeedFull("this tenant follows as many topics as it may; try again later")
+        going = own_idle[:over_own]
+        others = [key for key in idle if key not in going]
+        over = max(0, len(self._kept) - len(going) + new - self._most)
+        if over > len(others):
+            raise FeedFull("this gateway follows as many topics as it can; try again later")
+        return [self._kept.pop(key) for key in (*going, *others[:over])]
+
+    async def run(self) -> None:
+        """The daemon."""
+        loop = asyncio.get_running_loop()
+        for one in self._kept.values():
+            one.is_busy = False  # whatever ended the run before ended its looks
+        async with asyncio.TaskGroup() as group:
+            while True:
+                now = loop.time()
+                await self._forget(now)
+                followed = [one for one in self._kept.values() if one.followers and not one.is_busy]
+                for one in followed:
+                    if one.due <= now:
+                        one.is_busy = True
+                        group.create_task(self._look(one))
+                due = min((one.due for one in followed if not one.is_busy), default=now + TICK_S)
+                # With nobody there the next thing is somebody's coming, or what is to be forgotten.
+                wait_s = max(0.001, due - now) if self.followers else LINGER_S
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._wanted.wait()
+                self._wanted.clear()
+
+    async def _look(self, kept: Kept) -> None:
+        loop, channel = asyncio.get_running_loop(), kept.channel
+        began, changed = loop.time(), 0
+        again = began >= kept.again
+        try:
+            head, _ = await self._heads.head(channel.tenant_id)
+            if again or head != channel.seq:
+                look = await channel.source.look(head, self._clock(), again)
+                if look.whole:
+                    look = look._replace(items=list(look.items))
+                if look.whole and isinstance(look.items, list) and len(look.items) > BIG:
+                    changes = await asyncio.to_thread(channel.changes, look)
+                else:
+                    changes = channel.changes(look)
+                changed = channel.apply(changes, head)
+            kept.failing_since = None
+        except StoreError as error:
+            if kept.failing_since is None:
+                log.warning("live readers wait for the database: %s", error)
+            kept.failing_since = kept.failing_since or began
+        except Exception:
+            # One session nobody can fold must not take the other topics with it.
+            if kept.failing_since is None:
+                log.exception("a live topic could not be folded")
+            kept.failing_since = kept.failing_since or began
+        finally:
+            self._rest(kept, began, loop.time() - began, again)
+            if changed or channel.turn == 1 or kept.failing_since is not None:
+                kept.wake()
+            self._wanted.set()
+
+    def _rest(self, kept: Kept, began: float, took: float, again: bool) -> None:
+        kept.is_busy = False
+        kept.due = began + max(TICK_S, REST * took)
+        if kept.failing_since is not None:
+            kept.again, kept.due = 0.0, began + AGAIN_S  # and then everything, not only what came since
+        elif again:
+            kept.again = began + max(AGAIN_S, REST_AGAIN * took)
+
+    async def _forget(self, now: float) -> None:
+        for key, one in list(self._kept.items()):
+            linger_s = 0.0 if one.channel.is_empty else LINGER_S
+            if self._kept.get(key) is not one or one.followers or one.is_busy:
+                continue
+            if now - one.left >= linger_s:
+                del self._kept[key]
+                await one.channel.source.close()

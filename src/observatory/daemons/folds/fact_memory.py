@@ -1,0 +1,172 @@
+"""What the fold of facts remembers: the last facts of sessions, agents and clusters, and who could hear whom.
+
+Law: everything here is what the derived store says as of some number, so it can be dropped and read again at
+any time. A scope keeps its last `MOST` facts, found by text, by word and by who added them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from observatory.insight.facts import FactRow
+from observatory.projections.facts import (
+    EMPTY,
+    LONGEST_FLAT,
+    Claim,
+    canonical,
+    claim_of,
+    flat,
+    is_findable,
+    key_of,
+    words_of,
+)
+
+MOST: Final = 512
+ROOMS, MAIL = 8, 8
+_MASK: Final = (1 << 64) - 1
+
+
+def claim_key(fact_key: int, kind: int, place: int) -> int:
+    """The key of a text at a place: 0 a session, 1 an agent, 2 a cluster. Whoever finds by it compares."""
+    mixed = (fact_key ^ (place * 0x9E3779B97F4A7C15)) & _MASK
+    mixed = ((mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9 + kind) & _MASK
+    mixed ^= mixed >> 29
+    return mixed - (1 << 64) if mixed >> 63 else mixed
+
+
+@lru_cache(maxsize=4_096)
+def place_of(cluster_id: str) -> int:
+    return key_of(cluster_id)
+
+
+class Held:
+    """A fact as it is compared."""
+
+    __slots__ = ("claim", "flat", "need", "row")
+
+    def __init__(self, row: FactRow, words: list[str] | None = None) -> None:
+        """`words` are those of its text, if somebody has them."""
+        self.row = row
+        short = len(row.text) <= LONGEST_FLAT
+        words = (words_of(row.text) if words is None else words) if short else []
+        self.flat = flat(words) if short and is_findable(words, len(row.text)) else ""
+        self.claim: Claim = claim_of(row.text, words) if short else EMPTY
+        # What every text has that says the same: names, figures and the like, or, word for word, all of it.
+        self.need = self.claim.must | self.claim.names
+        if not self.claim.words and self.flat:
+            self.need = frozenset(part for word in words for part in canonical(word))
+
+    @property
+    def words(self) -> list[str]:
+        """As they stand in its text; kept as one string, for there are many facts."""
+        return self.flat.split()
+
+    def anchors(self, taken: dict[str, list[Held]]) -> tuple[str, ...]:
+        """Under which words it is found: the rarest it needs; without any, its two longest."""
+        if self.need:
+            rarest, fewest = "", -1
+            for word in self.need:
+                count = len(taken[word]) if word in taken else 0
+                if fewest < 0 or count < fewest or (count == fewest and word < rarest):
+                    rarest, fewest = word, count
+            return (rarest,)
+        return tuple(sorted(self.claim.words, key=lambda word: (-len(word), word))[:2])
+
+
+class Scope:
+    __slots__ = ("anchors", "counts", "facts", "keys", "own", "under", "whole")
+
+    def __init__(self, rows: list[FactRow], whole: bool) -> None:
+        self.whole = whole
+        self.facts: deque[Held] = deque()
+        self.keys: dict[int, Held] = {}  # the first of a text
+        self.counts: dict[int, int] = {}  # how many there are of a text
+        self.own: dict[tuple[int, int, int], Held] = {}  # (text, agent, session)
+        self.anchors: dict[str, list[Held]] = {}
+        self.under: dict[int, tuple[str, ...]] = {}  # fact -> the words it is found under
+        for row in rows:
+            self.add(Held(row))
+
+    def add(self, held: Held) -> None:
+        row = held.row
+        self.facts.append(held)
+        self.counts[row.fact_key] = self.counts.get(row.fact_key, 0) + 1
+        self.own.setdefault((row.fact_key, row.agent_no, row.session_no), held)
+        if self.keys.setdefault(row.fact_key, held) is held:
+            self._tie(held)
+        if len(self.facts) > MOST:
+            self._remove(self.facts.popleft())
+            self.whole = False
+
+    def drop(self, seq: int) -> None:
+        """A step's facts were replaced."""
+        for held in [held for held in self.facts if held.row.seq == seq]:
+            self.facts.remove(held)
+            self._remove(held)
+
+    def sort(self) -> None:
+        """Facts that came late stand where their number says, as when they are read again."""
+        if all(a.row.fact_id <= b.row.fact_id for a, b in pairwise(self.facts)):
+            return
+        rows, whole = sorted(held.row for held in self.facts), self.whole
+        self.__init__(rows, whole)  # type: ignore[misc]
+
+    def _remove(self, held: Held) -> None:
+        row = held.row
+        left_of_it = self.counts[row.fact_key] = self.counts[row.fact_key] - 1
+        mine = (row.fact_key, row.agent_no, row.session_no)
+        if self.own.get(mine) is held:
+            del self.own[mine]
+        if self.keys.get(row.fact_key) is not held:
+            return
+        del self.keys[row.fact_key]
+        for anchor in self.under.pop(row.fact_id, ()):
+            left = [other for other in self.anchors.get(anchor, ()) if other is not held]
+            if left:
+                self.anchors[anchor] = left
+            else:
+                self.anchors.pop(anchor, None)
+        if not left_of_it:
+            del self.counts[row.fact_key]
+            return
+        for other in self.facts:  # the next of the same text stands for it
+            if other.row.fact_key == row.fact_key:
+                self.keys[row.fact_key] = other
+                self._tie(other)
+                break
+
+    def _tie(self, held: Held) -> None:
+        self.under[held.row.fact_id] = anchors = held.anchors(self.anchors)
+        for anchor in anchors:
+            self.anchors.setdefault(anchor, []).append(held)
+
+
+class Reach:
+    """Sessions an agent spoke in last, and who wrote to it last, each in the order of the last time."""
+
+    __slots__ = ("mail", "rooms")
+
+    def __init__(self, rooms: str = "", mail: str = "") -> None:
+        self.rooms = [int(word) for word in rooms.split(",") if word]
+        pairs = (word.split(":") for word in mail.split(",") if word)
+        self.mail = {int(sender): int(seq) for sender, seq in pairs}
+
+    def spoke(self, session_no: int) -> bool:
+        """Whether that changed anything."""
+        if session_no in self.rooms:
+            return False
+        self.rooms = [*self.rooms, session_no][-ROOMS:]
+        return True
+
+    def heard(self, sender: int, seq: int) -> None:
+        self.mail.pop(sender, None)
+        self.mail[sender] = seq
+        if len(self.mail) > MAIL:
+            del self.mail[next(iter(self.mail))]
+
+    def row(self, agent_no: int) -> dict[str, int | str]:
+        mail = ",".join(f"{sender}:{seq}" for sender, seq in self.mail.items())
+        return {"agent_no": agent_no, "rooms": ",".join(map(str, self.rooms)), "mail": mail}

@@ -1,0 +1,206 @@
+"""The second loop detector over the record: a watch for every agent of a session, kept while it is needed.
+
+Law: it keeps nothing that cannot be read again. A watch that is not at hand (after a restart, after others
+took its place) is made from the last messages of its agent, silently, so that the findings are the same as if
+nobody had stopped. What an agent sent counts even if it was held; what was refused or put there by a person
+does not. An agent new to the session that names a step as its parent is a child of that step: progress of
+whoever took it. Rules S192 to S196.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from observatory.daemons.reading import content_of
+from observatory.gateway.fingerprint import step_of
+from observatory.gateway.loops import REPLAY, Verdict, Watch
+from observatory.insight.loops import Past
+from observatory.insight.seen import Batch, Finding, Put, Seen
+from observatory.ports import MessageFilter, StoredMessage
+from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.envelope import Envelope
+from observatory.protocol.rulebook import DetectorSettings, LoopSettings
+from observatory.protocol.steps import step_name
+
+WATCHES: Final = 5_000
+SESSIONS: Final = 2_000
+CROWD: Final = 200  # the last steps of a session whose author is known
+RULES_S: Final = 2.0
+KNOB: Final = "detectors"
+
+Key = tuple[str, str, str]  # tenant, session, agent
+
+
+class Crowd:
+    """Who took the last steps of a session, and whose step set somebody new to work, and when."""
+
+    __slots__ = ("births", "is_whole", "met", "owners")
+
+    def __init__(self) -> None:
+        self.owners: OrderedDict[str, str] = OrderedDict()  # step → agent
+        self.births: deque[tuple[int, str]] = deque(maxlen=CROWD)  # number of the child's step, whose child
+        self.met: set[str] = set()
+        self.is_whole = True  # nothing of the session was left unread
+
+    def steps(self, agent_id: str, name: str) -> None:
+        self.owners[name] = agent_id
+        if len(self.owners) > CROWD:
+            self.owners.popitem(last=False)
+
+    def born(self, seq: int, agent_id: str, parents: Iterable[str]) -> str | None:
+        """Whose child a new agent is."""
+        for parent in parents:
+            owner = self.owners.get(parent)
+            if owner is not None and owner != agent_id:
+                self.births.append((seq, owner))
+                return owner
+        return None
+
+
+class Loops:
+    name = "loops"
+
+    def __init__(self, past: Past, clock: Callable[[], float] = time.monotonic) -> None:
+        self._past, self._clock = past, clock
+        self._watches: OrderedDict[Key, Watch] = OrderedDict()
+        self._crowds: OrderedDict[tuple[str, str], Crowd] = OrderedDict()
+        self._rules: dict[str, tuple[float, LoopSettings]] = {}
+
+    def forget(self) -> None:
+        self._watches.clear()
+        self._crowds.clear()
+
+    async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+        found: list[Finding] = []
+        rules = await self._current(batch.tenant_id)
+        for seen in batch.messages:
+            if seen.revised or seen.state == "refused" or not seen.agent_id or not seen.session_id:
+                continue
+            crowd = await self._crowd(batch, seen.session_id)
+            watch, is_new = await self._watch(batch, seen, crowd, rules)
+            owner = crowd.born(seen.seq, seen.agent_id, seen.parents) if is_new else None
+            parent = self._watches.get((batch.tenant_id, seen.session_id, owner)) if owner else None
+            if owner and parent:
+                _tell(found, seen, owner, parent.progressed(seen.seq))
+            crowd.steps(seen.agent_id, seen.name)
+            _tell(found, seen, seen.agent_id, _push(watch, seen.seq, seen.log, seen.envelope, rules))
+        return [], found
+
+    async def _current(self, tenant_id: str) -> LoopSettings:
+        """As set by the operators, at most some seconds ago."""
+        known, now = self._rules.get(tenant_id), self._clock()
+        if known is not None and now - known[0] < RULES_S:
+            return known[1]
+        rows = await self._past.rows(tenant_id, "knobs", name=KNOB)
+        rules = LoopSettings()
+        if rows:
+            with suppress(msgspec.MsgspecError):  # of a later version: the defaults are better than none
+                rules = msgspec.json.decode(rows[0]["value"], type=DetectorSettings).loops
+        self._rules[tenant_id] = (now, rules)
+        return rules
+
+    async def _crowd(self, batch: Batch, session_id: str) -> Crowd:
+        key = (batch.tenant_id, session_id)
+        crowd = self._crowds.get(key)
+        if crowd is not None:
+            self._crowds.move_to_end(key)
+            return crowd
+        crowd = self._crowds[key] = Crowd()
+        if len(self._crowds) > SESSIONS:
+            self._crowds.popitem(last=False)
+        where = MessageFilter(before=batch.after + 1, session_id=session_id)
+        read = await self._past.messages(batch.tenant_id, where, CROWD, True)
+        crowd.is_whole = len(read) < CROWD
+        for old in reversed(read):
+            log, envelope, _ = content_of(old.message_type, old.raw)
+            agent_id = log.identity.agent_id if log else envelope.sender.entity_id if envelope else ""
+            if not agent_id or old.state == "refused":
+                continue
+            if agent_id not in crowd.met:
+                crowd.met.add(agent_id)
+                if crowd.is_whole or not await self._before(batch.tenant_id, session_id, agent_id, old):
+                    crowd.born(old.sequence_number, agent_id, (old.parents or "").split("\n"))
+            crowd.steps(agent_id, _name(old))
+        return crowd
+
+    async def _before(self, tenant_id: str, session_id: str, agent_id: str, old: StoredMessage) -> bool:
+        where = MessageFilter(before=old.sequence_number, session_id=session_id, agent=agent_id)
+        return bool(await self._past.messages(tenant_id, where, 1, True))
+
+    async def _watch(self, batch: Batch, seen: Seen, crowd: Crowd, rules: LoopSettings) -> tuple[Watch, bool]:
+        """The agent's watch, and whether this is its first step in the session."""
+        key = (batch.tenant_id, seen.session_id, seen.agent_id)
+        watch = self._watches.get(key)
+        if watch is not None:
+            self._watches.move_to_end(key)
+            return watch, False
+        watch = self._watches[key] = Watch()
+        if len(self._watches) > WATCHES:
+            self._watches.popitem(last=False)
+        if crowd.is_whole and seen.agent_id not in crowd.met:
+            crowd.met.add(seen.agent_id)
+            return watch, True
+        where = MessageFilter(before=batch.after + 1, session_id=seen.session_id, agent=seen.agent_id)
+        past = await self._past.messages(batch.tenant_id, where, REPLAY, True)
+        births = deque(number for number, owner in crowd.births if owner == seen.agent_id)
+        for old in reversed(past):
+            while births and births[0] < old.sequence_number:
+                watch.progressed(births.popleft())
+            if old.state != "refused":
+                log, envelope, _ = content_of(old.message_type, old.raw)
+                _push(watch, old.sequence_number, log, envelope, rules)
+        if births and births[-1] < seen.seq:
+            watch.progressed(births[-1])
+        return watch, not past
+
+
+def _name(old: StoredMessage) -> str:
+    return step_name(old.session_id, old.step_id, old.message_id)
+
+
+def _push(
+    watch: Watch,
+    seq: int,
+    log: DecisionLog | None,
+    envelope: Envelope | None,
+    rules: LoopSettings,
+) -> Verdict | None:
+    if log is not None and log.control is not None and log.control.is_terminal:
+        return watch.left("its agent said that this was the last step")
+    step = step_of(log, envelope)
+    if step is None:
+        return None
+    if log is not None:
+        rules = rules.for_agent(log.identity.agent_id, log.identity.agent_type)
+    return watch.push(seq, step, rules)
+
+
+def _tell(found: list[Finding], seen: Seen, agent_id: str, verdict: Verdict | None) -> None:
+    if verdict is None:
+        return
+    body: dict[str, Any] = {
+        "detector": verdict.detector,
+        "period": verdict.period,
+        "occurrences": verdict.occurrences,
+        "likeness_pct": verdict.likeness_pct,
+        "since_sequence_number": verdict.since_seq,
+        "reason": verdict.reason,
+    }
+    if verdict.tool is not None:
+        body["tool"] = verdict.tool
+    found.append(
+        Finding(
+            kind="loop_detected" if verdict.kind == "detected" else "loop_ended",
+            seq=seen.seq,
+            session_id=seen.session_id,
+            agent_id=agent_id,
+            at_ns=seen.at_ns,
+            body=body,
+        )
+    )

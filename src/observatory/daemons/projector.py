@@ -1,0 +1,221 @@
+"""The projector: a cursor per tenant over committed numbers, folds, and one transaction a batch.
+
+Law: it never stands still and never counts twice. While a database is away it waits and tries again. A batch
+that fails otherwise is folded again, then in halves until the culprit stands alone; then only the folds that
+fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import combinations
+
+from observatory.daemons.reading import Reading, time_of
+from observatory.errors import NotDurable
+from observatory.insight.derived import Commits, DerivedWriter
+from observatory.insight.seen import Batch, Finding, Fold, Put
+from observatory.ports import Notice
+
+log = logging.getLogger("observatory.analyst")
+PAGE = 500
+LOOK_S = 0.075
+LONGEST_S = 5.0
+LOST_S = 0.3  # rest of a tenant another analyst is folding
+REFRESH_S = 60.0  # what is remembered of agents may change: their type, their cluster
+
+
+class Projector:
+    def __init__(
+        self,
+        store: Commits,
+        derived: DerivedWriter,
+        folds: Sequence[Fold],
+        page: int = PAGE,
+        look_s: float = LOOK_S,
+    ) -> None:
+        self._store, self._derived, self._folds = store, derived, folds
+        self._page, self._look_s = page, look_s
+        self._reading = Reading(store)
+        self._cursors: dict[str, int] = {}
+        self._limits: dict[str, int] = {}  # of a tenant that failed lately
+        self._failed: dict[str, int] = {}  # the cursor at which it last failed
+        self._heads: dict[str, int] = {}
+        self._rest_until: dict[str, float] = {}  # of tenants another analyst was at
+        self._look_at = 0.0
+        self._wake = asyncio.Event()
+        self.skipped = 0
+
+    def heard(self, notice: Notice) -> None:
+        """A commit was told of: no need to look for it."""
+        self._heads[notice.tenant_id] = max(notice.sequence_number, self._heads.get(notice.tenant_id, 0))
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        refresh_at, pause_s = loop.time() + REFRESH_S, 0.25
+        while True:
+            try:
+                moved = await self.round()
+            except NotDurable as error:
+                self._forget()
+                log.warning("the analyst waits: %s", error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(LONGEST_S, pause_s * 2)
+                continue
+            pause_s = 0.25
+            if loop.time() > refresh_at:
+                refresh_at = loop.time() + REFRESH_S
+                self._reading.forget()
+            if not moved:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until a commit is told of, or it is time to look for one."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._look_at):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def round(self) -> bool:
+        """One page of every tenant that has one; whether there was any."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._look_at:
+            if not await self._derived.ready():
+                self._forget()
+            self._heads = await self._store.heads()
+            self._look_at = now + self._look_s
+        moved = False
+        for tenant_id, head in list(self._heads.items()):
+            if self._rest_until.get(tenant_id, 0.0) > now:
+                continue
+            cursor = await self._cursor(tenant_id)
+            if cursor < head:
+                await self._advance(tenant_id, cursor)
+                moved = True
+        return moved
+
+    async def _cursor(self, tenant_id: str) -> int:
+        """Where to go on: from the beginning when what was folded is not of this record."""
+        if tenant_id not in self._cursors:
+            progress = await self._derived.progress(tenant_id)
+            if progress.at_ns:
+                rows = await self._store.committed(tenant_id, progress.seq - 1, 1)
+                if not rows or time_of(rows[0]) != progress.at_ns:
+                    log.warning("what was folded of %s is not of this record; it is folded anew", tenant_id)
+                    await self._derived.restart(tenant_id)
+                    return 0
+            self._cursors[tenant_id] = progress.seq
+        return self._cursors[tenant_id]
+
+    async def _advance(self, tenant_id: str, after: int) -> None:
+        limit = self._limits.get(tenant_id, self._page)
+        rows = await self._store.committed(tenant_id, after, limit)
+        if not rows:
+            return
+        try:
+            batch, at_ns, unread = await self._reading.batch(tenant_id, after, rows)
+            puts, findings = await self._fold(batch)
+            done = await self._derived.apply(
+                tenant_id, after, batch.until, at_ns, puts, findings, (0, unread)
+            )
+        except NotDurable:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a fold may raise: the analyst goes on
+            self._forget()
+            await self._give_in(tenant_id, after, len(rows), error)
+            return
+        if not done:
+            self._lost(tenant_id)
+            return
+        self._cursors[tenant_id] = batch.until
+        if tenant_id in self._limits:
+            self._limits[tenant_id] = limit * 2
+            if limit * 2 >= self._page:
+                del self._limits[tenant_id]
+
+    async def _fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+        puts: list[Put] = []
+        findings: list[Finding] = []
+        for fold in self._folds:
+            rows, found = await fold.fold(batch)
+            puts += rows
+            findings += found
+        return puts, findings
+
+    async def _give_in(self, tenant_id: str, after: int, size: int, error: Exception) -> None:
+        """Once more as it was, then half of it; alone, without the folds that fail on it."""
+        if self._failed.get(tenant_id) != after:
+            self._failed[tenant_id] = after
+            return
+        if size > 1:
+            self._limits[tenant_id] = size // 2
+            return
+        self.skipped += 1
+        if self.skipped < 10 or self.skipped % 1_000 == 0:
+            log.warning(
+                "number %d of %s was passed by (%s), the %d. so far",
+                after + 1,
+                tenant_id,
+                type(error).__name__,
+                self.skipped,
+            )
+        await self._pass_by(tenant_id, after)
+
+    async def _pass_by(self, tenant_id: str, after: int) -> None:
+        """What the folds that can make of this number; nothing of it when it cannot be read."""
+        made: list[tuple[list[Put], list[Finding]]] = []
+        at_ns = 0
+        try:
+            rows = await self._store.committed(tenant_id, after, 1)
+            batch, at_ns, _ = await self._reading.batch(tenant_id, after, rows)
+            made = [await self._tried(fold, batch) for fold in self._folds]
+        except NotDurable:
+            raise
+        except Exception:  # noqa: BLE001  no fold can have it
+            log.debug("number %d of %s cannot be read", after + 1, tenant_id)
+        if not await self._apply_most(tenant_id, after, at_ns, [one for one in made if one[0] or one[1]]):
+            self._lost(tenant_id)
+            return
+        self._forget()
+        self._cursors[tenant_id] = after + 1
+
+    async def _apply_most(
+        self, tenant_id: str, after: int, at_ns: int, made: list[tuple[list[Put], list[Finding]]]
+    ) -> bool:
+        """Of all folds; where the store refuses that, of all but one, of all but two, and so on to none."""
+        for size in range(len(made), 0, -1):
+            for kept in combinations(made, size):
+                puts = [put for one in kept for put in one[0]]
+                findings = [finding for one in kept for finding in one[1]]
+                try:
+                    return await self._derived.apply(
+                        tenant_id, after, after + 1, at_ns, puts, findings, (1, 0)
+                    )
+                except NotDurable:
+                    raise
+                except Exception:  # noqa: BLE001  a row of one of these
+                    continue
+        return await self._derived.apply(tenant_id, after, after + 1, at_ns, [], [], (1, 0))
+
+    async def _tried(self, fold: Fold, batch: Batch) -> tuple[list[Put], list[Finding]]:
+        try:
+            return await fold.fold(batch)
+        except NotDurable:
+            raise
+        except Exception:  # noqa: BLE001
+            fold.forget()
+            return [], []
+
+    def _lost(self, tenant_id: str) -> None:
+        """Another gateway's analyst was there: what we remember is not what is written, and it goes on."""
+        self._forget()
+        self._rest_until[tenant_id] = asyncio.get_running_loop().time() + LOST_S
+
+    def _forget(self) -> None:
+        self._cursors.clear()
+        for fold in self._folds:
+            fold.forget()

@@ -1,0 +1,13 @@
+"""What the alarm daemon asks of the derived store: findings, in the order of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from observatory.insight.derived import StoredFinding
+
+
+class Findings(Protocol):
+    async def findings(self, tenant_id: str, after: int, limit: int) -> Sequence[StoredFinding]:
+        """Past a finding's number, in order. NotDurable when nothing can be read."""

@@ -1,0 +1,135 @@
+"""Facts as rows: what the fold writes, what infection, memory and drift read.
+
+Law: a fact's id says which step added it and at which place there. Reads give committed rows of one tenant,
+in few queries whatever the size; every list has a bound that the caller names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple, Protocol
+
+PLACE_BITS: Final = 18
+# The upper half of the places is for facts that came when a held message was released with other content.
+REVISED_PLACE: Final = 1 << (PLACE_BITS - 1)
+_ID: Final = re.compile(r"fct_([0-9]{1,13})-([0-9]{1,6})")
+
+
+def fact_number(seq: int, place: int) -> int:
+    return seq << PLACE_BITS | place
+
+
+def fact_name(fact_id: int) -> str:
+    """As doors show it."""
+    return f"fct_{fact_id >> PLACE_BITS}-{fact_id & ((1 << PLACE_BITS) - 1)}"
+
+
+def fact_named(text: str) -> int | None:
+    match = _ID.fullmatch(text)
+    if match is None or int(match[1]) >= 1 << 40 or int(match[2]) >= 1 << PLACE_BITS:
+        return None
+    return fact_number(int(match[1]), int(match[2]))
+
+
+class FactRow(NamedTuple):
+    fact_id: int
+    seq: int
+    session_no: int
+    agent_no: int
+    cluster_id: str | None
+    at_ns: int
+    fact_key: int
+    subject_key: int | None
+    subject: str | None
+    value: str | None
+    text: str
+
+
+class UseRow(NamedTuple):
+    fact_id: int
+    seq: int
+    kind: str
+    weight: float
+    agent_no: int
+    session_no: int
+    copy_id: int
+
+
+class StepRow(NamedTuple):
+    """Of a step what the spread of a fact needs."""
+
+    seq: int
+    name_key: int
+    span_key: int
+    session_no: int
+    agent_no: int
+    recipient_no: int
+    cost: float
+    at_ns: int
+
+
+class Spread(NamedTuple):
+    """Everything of some sessions past a number, as the driver gave it: rows are not made anything of."""
+
+    steps: Sequence[StepRow]
+    # Children of these steps, in any session: (key of the parent, child's number, child's session). There may
+    # be others among them.
+    links: Sequence[tuple[int, int, int]]
+    # Facts that these steps added.
+    facts: Sequence[tuple[int]]
+    # Of these facts, wherever they were used.
+    uses: Sequence[UseRow]
+    # Whether there was more than the bound.
+    cut: bool
+
+
+class FactFilter(NamedTuple):
+    fact_keys: tuple[int, ...] | None = None
+    agent_no: int | None = None
+    session_no: int | None = None
+    contains: str | None = None
+    until_seq: int | None = None
+    until_ns: int | None = None
+
+
+class Stated(NamedTuple):
+    """A belief and when its agent stated it last in that session."""
+
+    fact: FactRow
+    last_seq: int
+
+
+class FactReads(Protocol):
+    async def facts_by_id(self, tenant_id: str, numbers: Collection[int]) -> dict[int, FactRow]: ...
+
+    async def facts_page(
+        self, tenant_id: str, where: FactFilter, before: int | None, limit: int
+    ) -> list[FactRow]:
+        """Newest first."""
+
+    async def claimed(self, tenant_id: str, keys: Collection[int], limit: int) -> list[FactRow]:
+        """Everywhere these texts were added, oldest first."""
+
+    async def uses_of(self, tenant_id: str, facts: Collection[int]) -> dict[int, int]:
+        """How many steps used each."""
+
+    async def uses_at(self, tenant_id: str, numbers: Collection[int]) -> list[UseRow]:
+        """What steps used, by their numbers."""
+
+    async def uses_by(
+        self, tenant_id: str, agent_no: int, until_seq: int | None, until_ns: int | None, limit: int
+    ) -> list[UseRow]:
+        """What an agent declared to have read from memory, newest first."""
+
+    async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
+        """Numbers from `after` on, the earliest `limit` steps."""
+
+    async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
+        """Beliefs on subjects that were given more than one value, newest first."""
+
+    async def believed(self, tenant_id: str, subject_key: int, since_ns: int, limit: int) -> list[Stated]:
+        """Beliefs on one subject, newest first."""
+
+    async def tools_used(self, tenant_id: str, since_ns: int) -> list[tuple[int, str, int]]:
+        """(agent, tool, calls) of every agent that called one."""

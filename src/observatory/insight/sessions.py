@@ -1,0 +1,152 @@
+"""One session read whole from the archive: what its graph, its step details and comparisons are made of.
+
+Always current: nothing derived stands between the archive and who asks. Rows come in one query; their content
+is read again here, in whichever thread wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple, Protocol, cast, runtime_checkable
+
+import msgspec
+
+from observatory.insight.seen import Seen
+from observatory.protocol import clock
+from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.envelope import AnyEnvelope, Envelope
+from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.otel import span_id_of
+from observatory.protocol.steps import step_name
+
+_log: Final = msgspec.json.Decoder(DecisionLog).decode
+_envelope: Final = msgspec.json.Decoder(cast(type[Envelope], AnyEnvelope)).decode
+
+
+class Played(NamedTuple):
+    """A message of a session with what became of it."""
+
+    seq: int
+    message_id: str
+    step_id: str
+    message_type: str
+    state: str
+    parents: str | None  # names, a line each
+    parent_inferred: int
+    entropy: float | None
+    at: str  # the gateway's clock, nine digits
+    raw: bytes | None  # what was or would be forwarded: a rewrite in force, else the sender's own
+    rewrite_seq: int | None  # the command that put other content there
+    # Of its hold, when it was ever held.
+    gate: int | None
+    reason: str | None
+    released_seq: int | None
+
+
+@runtime_checkable
+class Playback(Protocol):
+    """Promised by every store; committed rows of one tenant."""
+
+    async def play(
+        self, tenant_id: str, session: Mapping[str, Any], limit: int, before: int | None = None
+    ) -> list[Played]:
+        """The newest `limit` messages of a session in sequence order."""
+
+    async def cut(
+        self,
+        tenant_id: str,
+        session: Mapping[str, Any],
+        limit: int,
+        most_bytes: int,
+        before: int | None = None,
+    ) -> int | None:
+        """The number from which on a session's messages are no more than that, together and in bytes; None
+        when all of them are. The newest is always among them."""
+
+    async def lengths(self, tenant_id: str, numbers: Collection[int]) -> dict[int, int]:
+        """Bytes archived of the messages among these; 0 once shredded."""
+
+    async def records(self, tenant_id: str, numbers: Collection[int]) -> dict[int, bytes]:
+        """Audit records by their numbers."""
+
+    async def steps_named(self, tenant_id: str, names: Collection[str]) -> dict[str, str]:
+        """Of these names the ones that are steps of this tenant, each with its session id."""
+
+    async def played(self, tenant_id: str, numbers: Collection[int]) -> dict[int, tuple[int, Played]]:
+        """Messages by their numbers, each with the number of its session; what is none is left out."""
+
+    async def low_confidence(
+        self, tenant_id: str, below: float, after: int, before: int | None, limit: int
+    ) -> list[int]:
+        """Numbers between `after` and `before` of forwarded steps nobody has reviewed whose agent was less
+        sure than that, newest first."""
+
+    async def annotations_page(
+        self, tenant_id: str, where: Mapping[str, Any], before: str | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """Those not removed, newest first, before an annotation's id."""
+
+
+class Doubts(Protocol):
+    """Promised by the derived store."""
+
+    async def doubts(self, tenant_id: str, below: float, before: int, limit: int) -> list[int]:
+        """Numbers before one of steps whose agent was less sure than that, newest first, whatever became of
+        them and whoever has looked at them."""
+
+
+def seen_of(
+    row: Played, tenant_id: str, session: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]
+) -> Seen:
+    """`agents` maps entity ids to rows of the registry."""
+    log, envelope = _content(row)
+    agent_id, entity_id, sent = "", "", None
+    if log is not None:
+        agent_id, sent = log.identity.agent_id, log.meta.timestamp
+        entity_id = agent_entity_id(tenant_id, agent_id)
+    elif envelope is not None:
+        agent_id = entity_id = envelope.sender.entity_id
+        sent = envelope.timestamp
+    agent = agents.get(entity_id, {})
+    at_ns = clock.to_ns(row.at)
+    span, above = (
+        (span_id_of(row.step_id), None)
+        if envelope is None
+        else (envelope.span_id.lower(), envelope.parent_span_id)
+    )
+    return Seen(
+        seq=row.seq,
+        session_no=session["session_no"],
+        session_id=session["session_id"],
+        agent_no=agent.get("agent_no", 0),
+        agent_id=agent.get("agent_id", agent_id),
+        agent_type=log.identity.agent_type if log is not None else agent.get("agent_type"),
+        cluster_id=log.meta.cluster_id if log is not None else agent.get("cluster_id"),
+        message_id=row.message_id,
+        step_id=row.step_id,
+        name=step_name(session["session_id"], row.step_id, row.message_id),
+        message_type=row.message_type,
+        state=row.state,
+        parents=tuple(row.parents.split("\n")) if row.parents else (),
+        parent_inferred=bool(row.parent_inferred),
+        span_id=span,
+        parent_span_id=above.lower() if above else None,
+        at_ns=at_ns,
+        sent_ns=clock.to_ns(sent) if sent is not None else at_ns,
+        entropy=row.entropy,
+        log=log,
+        envelope=envelope,
+        revised=row.rewrite_seq is not None,
+    )
+
+
+def _content(row: Played) -> tuple[DecisionLog | None, Envelope | None]:
+    """(None, None) when the bytes were shredded."""
+    if row.raw is None:
+        return None, None
+    try:
+        if row.message_type == "decision_log":
+            return _log(row.raw), None
+        return None, _envelope(row.raw)
+    except msgspec.DecodeError:  # archived under a contract this version no longer reads
+        return None, None

@@ -1,0 +1,131 @@
+"""What the map and the cost pages ask: minute counters of the derived store, and who is halted in the record.
+
+Committed rows of one tenant. Minutes are Unix minutes, both ends inclusive. What has no row counts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+Dimension = Literal["agent", "session", "cluster", "type", "tool", "model"]
+Key = int | str  # of a dimension: an agent's or session's number, else the word, empty where there was none
+
+
+class AgentMinute(NamedTuple):
+    minute: int
+    agent_no: int
+    messages: int
+    failures: int
+    violations: int
+    alerts: int
+    tokens: int
+    cost: float
+
+
+class EdgeSum(NamedTuple):
+    """What went from one agent to another in a span of minutes, and in its last two."""
+
+    from_no: int
+    to_no: int
+    kind: str  # causal, message
+    messages: int
+    failures: int
+    latency_ms: int  # summed
+    current: int  # messages of the last minute of the span
+    previous: int  # of the one before
+    failed_lately: int  # of these two
+    latency_lately_ms: int
+
+
+class Fork(NamedTuple):
+    """A step several others name as their parent."""
+
+    seq: int
+    agent_no: int
+    session_no: int
+    at_ns: int
+    children: int
+    child_agents: tuple[int, ...]
+
+
+class Spent(NamedTuple):
+    key: Key
+    messages: int
+    tokens: int
+    cost: float
+
+
+class Gap(NamedTuple):
+    seq: int
+    session_no: int
+    agent_no: int
+    kind: str  # fell, differs
+    reported: float
+    computed: float
+    gap: float
+    at_ns: int
+
+
+class Map(Protocol):
+    async def agent_minutes(self, tenant_id: str, first: int, last: int) -> list[AgentMinute]: ...
+
+    async def edge_sums(self, tenant_id: str, first: int, last: int) -> list[EdgeSum]: ...
+
+    async def forks(self, tenant_id: str, since_ns: int, until_ns: int, limit: int) -> list[Fork]:
+        """Among the newest steps of that time, so many of them looked at; the widest first."""
+
+
+class Costs(Protocol):
+    async def spent_by(
+        self,
+        tenant_id: str,
+        by: Dimension,
+        first: int,
+        last: int,
+        limit: int,
+        after: tuple[float, Key] | None = None,
+    ) -> list[Spent]:
+        """The dearest first; `after` is the cost and the key of the last one seen."""
+
+    async def spent_in_all(self, tenant_id: str, first: int, last: int) -> Spent: ...
+
+    async def cells(
+        self, tenant_id: str, by: Dimension, keys: Collection[Key], first: int, last: int, width: int = 1
+    ) -> list[tuple[Key, int, float]]:
+        """(key, minute // width, cost); what cost nothing is left out."""
+
+    async def column_sums(self, tenant_id: str, first: int, last: int, width: int) -> dict[int, float]:
+        """minute // width → cost of everything."""
+
+    async def spent_together(
+        self, tenant_id: str, since_ns: int, *, session_no: int | None = None, agent_no: int | None = None
+    ) -> list[tuple[int, int, float]]:
+        """(session, agent, cost) of one session's or one agent's steps since then, the dearest first."""
+
+    async def cost_gaps(
+        self,
+        tenant_id: str,
+        before: int | None,
+        limit: int,
+        session_no: int | None = None,
+        agent_no: int | None = None,
+    ) -> list[Gap]:
+        """Newest first, before a number."""
+
+
+class Halted(NamedTuple):
+    """An agent whose messages wait. cause: paused (by a person, in a session), else why they are held."""
+
+    agent_no: int
+    cause: str
+    session_id: str  # of the oldest
+    since_ns: int
+    messages: int
+
+
+@runtime_checkable
+class Halts(Protocol):
+    """Promised by every store of the record."""
+
+    async def halted(self, tenant_id: str, limit: int) -> list[Halted]: ...

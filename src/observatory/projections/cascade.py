@@ -1,0 +1,273 @@
+"""How far a step's output went: forward over causes, memory and messages, with the evidence of every edge.
+
+Law (rules S262–S264): an edge is strong when somebody declared it (a named parent, an envelope's span, a fact
+read from memory) or said the very words of it; weak when it is a guess: a parent the gateway inferred, a near
+text, the next step of whom it was addressed to when that step names no parent. A step is strong when it can
+be reached by strong edges alone. A link that would close a circle counts for nothing. Pure: sessions are fed
+in as they are asked for (`wanted`), and whoever feeds decides how much is enough.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator
+from operator import itemgetter
+from typing import Final, Literal, NamedTuple
+
+from observatory.insight.cascade import Downstream, TaintRow
+
+Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
+STRONG: Final = frozenset({"parent", "span", "read", "exact"})
+WEIGHTS: Final = {"parent": 1.0, "span": 1.0, "inferred": 0.5, "message": 0.3}
+LINKS: Final[dict[str, Kind]] = {"declared": "parent", "inferred": "inferred", "span": "span"}
+USES: Final[dict[str, Kind]] = {"declared": "read", "exact": "exact", "near": "near"}
+EVIDENCE: Final = 8  # edges told of one step
+LEAST: Final = 0.001  # a weight is never shown as nothing
+WALK: Final = 200_000  # steps looked at for circles, in all
+
+
+class Edge(NamedTuple):
+    kind: Kind
+    weight: float
+    from_seq: int
+    fact_id: int  # the fact that was used; 0 for any other kind
+
+
+class Tainted(NamedTuple):
+    """What was found: numbers of steps in order, and of each how many edges away and how surely."""
+
+    depth: dict[int, int]
+    weight: dict[int, float]  # of a shortest way there
+    strong: frozenset[int]
+
+
+class Cascade:
+    """Feed it what `wanted` names until nothing is wanted, then `settle` it.
+
+    Plain numbers in flat lists: 100,000 steps are no 100,000 objects more for the collector to walk over.
+    """
+
+    def __init__(self, seq: int, session_no: int) -> None:
+        self.origin = seq
+        self.steps: dict[int, TaintRow] = {}
+        self.wanted: set[int] = {session_no}
+        self.loaded: set[int] = set()
+        self.made: dict[int, list[int]] = {}  # step -> its facts
+        self._reached: set[int] = {seq}
+        # Children by link: sure ones, and those by a link the gateway inferred.
+        self._sure: dict[int, list[int]] = {}
+        self._guessed: dict[int, list[int]] = {}
+        self._linked: list[tuple[int, int, Kind]] = []  # (parent, child, kind), all of them
+        self._parents: dict[int, list[int]] | None = None  # made when a late parent asks for it
+        self._declared: set[int] = set()  # steps that name a parent themselves
+        self._uses: dict[int, list[tuple[int, Kind, float]]] = {}
+        self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
+        self._names: dict[int, int] = {}  # key of a name -> step
+        self._home: dict[int, int] = {}  # step -> session, of those not loaded
+        self._ahead: set[tuple[int, int]] = set()  # (parent, child) known before the child itself
+        self._walked = 0
+
+    def feed(self, down: Downstream, sessions: set[int]) -> None:
+        """Everything of these sessions; then as far as it goes."""
+        self.loaded |= sessions
+        self.wanted -= sessions
+        self._parents = None
+        steps, names, turns, reached = self.steps, self._names, self._turns, self._reached
+        ahead = self._ahead
+        again: set[int] = set()  # steps there was news of
+        waiting: list[tuple[int, int, str]] = []
+        spanned: list[tuple[int, int]] = []
+        for row in sorted(down.steps, key=itemgetter(0)):
+            seq = row[0]
+            if seq not in steps:
+                steps[seq] = row
+                names[row[1]] = seq
+                turns.setdefault((row[3], row[4]), []).append(seq)
+                if seq in reached:
+                    again.add(seq)
+            key, how = row[11], row[12]
+            if key is None or how is None:
+                continue
+            if how == "span":
+                spanned.append((key, seq))
+            else:
+                waiting.append((key, seq, how))
+        for key, seq, how in waiting:
+            parent = names.get(key)
+            if how != "inferred":
+                self._declared.add(seq)
+            if parent is not None and (parent, seq) not in ahead:
+                self._link(parent, seq, LINKS.get(how, "parent"), again)
+        self._span(spanned, again)
+        for parent, seq, session_no, how in down.abroad:
+            self._home[seq] = session_no
+            if seq not in steps:
+                self._ahead.add((parent, seq))
+            self._link(parent, seq, LINKS.get(how, "parent"), again)
+        for fact_id, seq in down.facts:
+            self.made.setdefault(seq, []).append(fact_id)
+        for fact_id, seq, how, weight, session_no in down.uses:
+            self._home[seq] = session_no
+            self._uses.setdefault(fact_id, []).append((seq, USES.get(how, "near"), weight))
+        self._spread(again)
+
+    def _span(self, spanned: list[tuple[int, int]], again: set[int]) -> None:
+        """Of several steps with that span the last before it, in its own session."""
+        wanted = {key for key, _ in spanned}
+        having: dict[tuple[int, int], list[int]] = {}
+        for row in self.steps.values() if wanted else ():
+            if row[2] in wanted:
+                having.setdefault((row[2], row[3]), []).append(row[0])
+        for key, seq in spanned:
+            self._declared.add(seq)
+            found = sorted(having.get((key, self.steps[seq][3]), ()))
+            place = bisect_left(found, seq)
+            if found:
+                self._link(found[place - 1] if place else found[0], seq, "span", again)
+
+    def _link(self, parent: int, seq: int, kind: Kind, again: set[int]) -> None:
+        if parent == seq:
+            return
+        self._linked.append((parent, seq, kind))
+        (self._guessed if kind == "inferred" else self._sure).setdefault(parent, []).append(seq)
+        if parent in self._reached:
+            again.add(parent)
+
+    def _spread(self, again: set[int]) -> None:
+        """Whatever is reached by any edge, to know which sessions are wanted."""
+        stack, reached, steps = list(again), self._reached, self.steps
+        while stack:
+            here = stack.pop()
+            for seq in (*self._after(here, True), *self._after(here, False)):
+                if seq in reached:
+                    continue
+                reached.add(seq)
+                if seq in steps:
+                    stack.append(seq)
+                elif self._home[seq] not in self.loaded:
+                    self.wanted.add(self._home[seq])
+
+    def _after(self, seq: int, sure: bool) -> list[int]:
+        """Steps that edges of one strength lead to."""
+        found = list((self._sure if sure else self._guessed).get(seq, ()))
+        if found and min(found) < seq:
+            found = [child for child in found if child > seq or not self._closes(seq, child)]
+        for fact_id in self.made.get(seq, ()):
+            for user, kind, _ in self._uses.get(fact_id, ()):
+                if (kind in STRONG) is sure and user != seq:
+                    found.append(user)
+        if not sure:
+            answer = self._answer(seq)
+            if answer is not None:
+                found.append(answer)
+        return found
+
+    def _closes(self, parent: int, child: int) -> bool:
+        """Whether a parent that came after its child descends from it, by what was known when it came."""
+        if self._parents is None:
+            self._parents = {}
+            for above, seq, _ in self._linked:
+                self._parents.setdefault(seq, []).append(above)
+        seen, stack = {parent}, [parent]
+        while stack and self._walked < WALK:
+            for above in self._parents.get(stack.pop(), ()):
+                self._walked += 1
+                if above == child:
+                    return True
+                if above < parent and above not in seen:
+                    seen.add(above)
+                    stack.append(above)
+        return False
+
+    def _answer(self, seq: int) -> int | None:
+        """The next step there of the agent this one was addressed to, unless that names its own parents."""
+        row = self.steps.get(seq)
+        if row is None or not row[5] or row[5] == row[4] or row[6] != "forwarded":
+            return None
+        turns = self._turns.get((row[3], row[5]), [])
+        place = bisect_right(turns, seq)
+        return turns[place] if place < len(turns) and turns[place] not in self._declared else None
+
+    def settle(self) -> Tainted:
+        """Every tainted step that is known. First by strong edges alone, then by all."""
+        steps = self.steps
+        depth, weight = {self.origin: 0}, {self.origin: 1.0}
+        level, away = [self.origin], 0
+        while level:
+            away += 1
+            after: list[int] = []
+            for seq in level:
+                best: dict[int, float] | None = None
+                for child in self._after(seq, True):
+                    if child not in depth and child in steps:
+                        best = self._best(seq) if best is None else best
+                        depth[child] = away
+                        weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
+                        after.append(child)
+            level = after
+        strong = frozenset(depth)
+        levels: dict[int, list[int]] = {}
+        for seq, away in depth.items():
+            levels.setdefault(away, []).append(seq)
+        away = 0
+        while levels:
+            for seq in levels.pop(away, ()):
+                onward = self._after(seq, False)
+                if seq not in strong:
+                    onward += self._after(seq, True)
+                best = None
+                for child in onward:
+                    if child not in depth and child in steps:
+                        best = self._best(seq) if best is None else best
+                        depth[child] = away + 1
+                        weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
+                        levels.setdefault(away + 1, []).append(child)
+            away += 1
+        return Tainted(depth, weight, strong)
+
+    def _best(self, seq: int) -> dict[int, float]:
+        """Of each step after it the weight of the surest edge there."""
+        found: dict[int, float] = {}
+        for child, weight, _, _ in self._edges(seq, self.steps):
+            found[child] = max(found.get(child, 0.0), weight)
+        return found
+
+    def _edges(self, seq: int, wanted: Collection[int]) -> Iterator[tuple[int, float, Kind, int]]:
+        """(step, weight, kind, fact) of edges from one step to some others; circles are left out before."""
+        for children, kinds in ((self._sure, "parent"), (self._guessed, "inferred")):
+            for child in children.get(seq, ()):
+                if child in wanted:
+                    yield child, WEIGHTS[kinds], "parent" if kinds == "parent" else "inferred", 0
+        for fact_id in self.made.get(seq, ()):
+            for user, kind, weight in self._uses.get(fact_id, ()):
+                if user in wanted and user != seq:
+                    yield user, round(weight, 3), kind, fact_id
+        answer = self._answer(seq)
+        if answer is not None and answer in wanted:
+            yield answer, WEIGHTS["message"], "message", 0
+
+    def evidence(self, found: Tainted, wanted: Collection[int]) -> dict[int, list[Edge]]:
+        """Of some steps the edges that lead to them from tainted ones, the surest first."""
+        told: dict[int, list[Edge]] = {seq: [] for seq in wanted}
+        spans = {(parent, seq) for parent, seq, kind in self._linked if kind == "span" and seq in told}
+        if self.origin in told:
+            told[self.origin].append(Edge("origin", 1.0, self.origin, 0))
+        among = set(told) - {self.origin}
+        for seq in found.depth:
+            for child, weight, kind, fact_id in self._edges(seq, among):
+                if child > seq or kind not in ("parent", "inferred") or not self._closes(seq, child):
+                    how: Kind = "span" if (seq, child) in spans and kind == "parent" else kind
+                    told[child].append(Edge(how, weight, seq, fact_id))
+        return {
+            seq: sorted(edges, key=lambda edge: (-edge.weight, edge.from_seq))[:EVIDENCE]
+            for seq, edges in told.items()
+        }
+
+    def received(self, found: Tainted) -> dict[int, int]:
+        """Agent -> the first tainted step that was addressed and forwarded to it."""
+        told: dict[int, int] = {}
+        for seq in sorted(found.depth):
+            row = self.steps[seq]
+            if row[5] and row[6] == "forwarded":
+                told.setdefault(row[5], seq)
+        return told

@@ -1,0 +1,185 @@
+"""How the steps of a session hang together: resolved parents, refused circles, orphans, depth.
+
+Pure, and a function of the set of steps alone: they are looked at in sequence order, never by a clock, so any
+order of arrival and any batching gives the same answer (rules S204–S208). An edge is known when the later of
+its two steps is archived; edges are taken in the order in which they become known, those of the newcomer
+before those that waited for it. The one that would close a circle is refused, the step stays. Nothing here
+recurses and no walk has a hop limit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+Kind = Literal["declared", "inferred", "span", "late", "attached", "intervention"]
+
+
+class Knot(NamedTuple):
+    """What of a step decides where it hangs."""
+
+    name: str
+    parents: tuple[str, ...]
+    inferred: bool
+    span_id: str
+    parent_span_id: str | None
+
+
+class Weave:
+    """Steps by their place in sequence order. `up[i]` are the parents of `i`, the declared order kept."""
+
+    def __init__(self, knots: Sequence[Knot], elsewhere: Container[str] = frozenset()) -> None:
+        size = len(knots)
+        self.knots = knots
+        self.up: list[list[int]] = [[] for _ in range(size)]
+        self.down: list[list[int]] = [[] for _ in range(size)]
+        self.kinds: dict[tuple[int, int], Kind] = {}
+        self.refused: list[tuple[int, int]] = []  # (parent, child)
+        # The place at whose arrival it was known what a step is: its own, or that of a parent it cannot have.
+        self.settled = list(range(size))
+        self.missing: list[tuple[str, ...]] = [()] * size
+        self.outside: list[tuple[str, ...]] = [()] * size
+        self._tie(*self._wishes(elsewhere))
+
+    def _wishes(self, elsewhere: Container[str]) -> tuple[list[list[int]], dict[int, list[int]]]:
+        """Per step the parents it asks for that are there; and, per parent that came later, who waited."""
+        names: dict[str, int] = {}
+        spans: dict[str, list[int]] = {}
+        for place, knot in enumerate(self.knots):
+            names.setdefault(knot.name, place)
+            spans.setdefault(knot.span_id, []).append(place)
+        wishes: list[list[int]] = []
+        waiting: dict[int, list[int]] = {}
+        for place, knot in enumerate(self.knots):
+            asked: list[int] = []
+            lost: list[str] = []
+            for name in knot.parents:
+                found = names.get(name)
+                if found is None:
+                    lost.append(name)
+                elif found not in asked:
+                    asked.append(found)
+            if not knot.parents and knot.parent_span_id is not None:
+                by_span = _by_span(spans.get(knot.parent_span_id, ()), place)
+                if by_span is None:
+                    lost.append(f"span:{knot.parent_span_id}")
+                else:
+                    asked.append(by_span)
+            if lost:
+                self.missing[place] = tuple(name for name in lost if name not in elsewhere)
+                self.outside[place] = tuple(name for name in lost if name in elsewhere)
+            for found in asked:
+                if found > place:
+                    waiting.setdefault(found, []).append(place)
+            wishes.append(asked)
+        return wishes, waiting
+
+    def _tie(self, wishes: list[list[int]], waiting: dict[int, list[int]]) -> None:
+        refused: set[tuple[int, int]] = set()
+        for place, asked in enumerate(wishes):
+            for parent in asked:
+                if parent < place:
+                    self._bind(parent, place)
+                elif parent == place:
+                    refused.add((place, place))
+            for child in waiting.get(place, ()):
+                # Only an edge to a step that came later can close a circle.
+                if self._is_above(child, place):
+                    refused.add((place, child))
+                else:
+                    self._bind(place, child)
+        for place in sorted(set(self._late(waiting))):
+            order = {parent: rank for rank, parent in enumerate(wishes[place])}
+            self.up[place].sort(key=order.__getitem__)
+        self.refused = sorted(refused, key=lambda edge: (max(edge), edge[1]))
+        for parent, child in self.refused:
+            self.settled[child] = max(self.settled[child], parent)
+
+    def _late(self, waiting: dict[int, list[int]]) -> list[int]:
+        return [child for children in waiting.values() for child in children if len(self.up[child]) > 1]
+
+    def _bind(self, parent: int, child: int) -> None:
+        self.up[child].append(parent)
+        self.down[parent].append(child)
+        knot = self.knots[child]
+        kind: Kind = "declared" if knot.parents else "span"
+        if parent > child:
+            kind = "late"
+        elif knot.inferred:
+            kind = "inferred"
+        self.kinds[parent, child] = kind
+
+    def _is_above(self, upper: int, lower: int) -> bool:
+        """Whether `upper` is an ancestor of `lower`: looked for from both ends, so the shorter way counts."""
+        above, below = [lower], [upper]
+        seen_above, seen_below = {lower}, {upper}
+        while above and below:
+            for step in self.up[above.pop()]:
+                if step == upper:
+                    return True
+                if step not in seen_above:
+                    seen_above.add(step)
+                    above.append(step)
+            for step in self.down[below.pop()]:
+                if step == lower:
+                    return True
+                if step not in seen_below:
+                    seen_below.add(step)
+                    below.append(step)
+        return False
+
+    def orphans(self) -> list[int]:
+        """Steps none of whose parents is there, though they named some."""
+        return [
+            place
+            for place, lost in enumerate(self.missing)
+            if lost and not self.up[place] and not self.outside[place]
+        ]
+
+    def anchor(self, orphans: Container[int]) -> tuple[int | None, int]:
+        """Where orphans hang, the first root, else the first orphan itself; and the place at whose arrival
+        that came to be so."""
+        free = [place for place, parents in enumerate(self.up) if not parents]
+        root = next((place for place in free if place not in orphans), None)
+        if root is not None:
+            return root, self.settled[root]
+        if not free:
+            return None, 0
+        # Those before it were free too, until their parents came.
+        return free[0], max([free[0], *(max(self.up[place]) for place in range(free[0]))])
+
+    def levels(
+        self, attached: Mapping[int, int], orphans: Iterable[int], anchored: int
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Per step its depth (the longest way down from a root), the last place that changed any way to it,
+        and the order in which parents come before children."""
+        size = len(self.knots)
+        depth, moved = [0] * size, list(self.settled)
+        for place in orphans:
+            moved[place] = max(moved[place], anchored)
+        hanging: dict[int, list[int]] = {}
+        for child, parent in attached.items():
+            hanging.setdefault(parent, []).append(child)
+        left = [len(parents) for parents in self.up]
+        for child in attached:
+            left[child] += 1
+        order = [place for place in range(size) if not left[place]]
+        for place in order:  # grows while it is walked: Kahn's order
+            for child in (*self.down[place], *hanging.get(place, ())):
+                if depth[child] <= depth[place]:
+                    depth[child] = depth[place] + 1
+                if moved[child] < moved[place]:
+                    moved[child] = moved[place]
+                left[child] -= 1
+                if not left[child]:
+                    order.append(child)
+        return depth, moved, order
+
+
+def _by_span(places: Sequence[int], own: int) -> int | None:
+    """The last step before this one with that span, else the first after it; never itself."""
+    before = bisect_left(places, own)
+    if before:
+        return places[before - 1]
+    return next((place for place in places[before:] if place != own), None)

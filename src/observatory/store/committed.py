@@ -1,0 +1,116 @@
+"""Reading the record number by number, events and messages in one query: what the analyst folds.
+
+A message is shown as it was archived; a hold that ended is a number of its own, for which `ended` reads the
+message again. So what is folded does not depend on when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, null, or_, select
+
+from observatory.insight.derived import Committed
+from observatory.state import HOME_TENANT
+from observatory.store import tables
+from observatory.store.fetches import Fetches
+from observatory.store.keys import SEQ_MASK
+from observatory.store.shapes import Shape
+
+PAGE_BYTES = 16_000_000  # of content in a page, its last message aside: memory is bounded
+
+
+class CommittedReads(Fetches):
+    """The `Commits` port over any store that can `fetch` rows."""
+
+    _shape: Shape
+    dialect: str
+
+    async def heads(self) -> dict[str, int]:
+        tenants, heads = tables.tenants, tables.chain_heads
+        query: Select[Any] = select(tenants.c.tenant_id).where(tenants.c.disabled_ns.is_(None))
+        if self.dialect == "sqlite":
+            query = query.add_columns(heads.c.sequence_number).join(
+                heads, heads.c.tenant_id == tenants.c.tenant_id
+            )
+            return {row[0]: row[1] for row in await self.fetch(HOME_TENANT, query)}
+        found = {}
+        for (tenant_id,) in await self.fetch(HOME_TENANT, query):
+            mine = select(heads.c.sequence_number).where(heads.c.tenant_id == tenant_id)
+            rows = await self.fetch(tenant_id, mine)  # policies show a head to its own tenant only
+            found[tenant_id] = rows[0][0] if rows else 0
+        return found
+
+    async def committed(self, tenant_id: str, after: int, limit: int) -> list[Committed]:
+        shape, messages = self._shape, self._shape.messages
+        until = after + limit if limit < 2 else await self._fitting(tenant_id, after, limit)
+        # Bounded on both sides: numbers have no gaps, and a limit alone would let the join run on.
+        tests = shape.in_tenant(tenant_id, after, until + 1)
+        query = self._numbers(tenant_id, messages.c.state, shape.payloads.c.raw)
+        return await self._all_committed(tenant_id, query.where(*tests).order_by(shape.order()))
+
+    async def _fitting(self, tenant_id: str, after: int, limit: int) -> int:
+        """The number with which a page is full, by count or by size. Sizes are read without the content."""
+        shape, payloads = self._shape, self._shape.payloads
+        size = func.coalesce(func.length(payloads.c.raw), literal_column("0"))
+        query = select(shape.sequence(), size).select_from(
+            shape.events.outerjoin(payloads, shape.same_row(payloads))
+        )
+        query = query.where(*shape.in_tenant(tenant_id, after, after + limit + 1)).order_by(shape.order())
+        until, total = after, 0
+        for number, length in await self.fetch(tenant_id, query):
+            until, total = number, total + length
+            if total >= PAGE_BYTES:
+                break
+        return until
+
+    async def ended(self, tenant_id: str, numbers: Sequence[int]) -> list[Committed]:
+        shape, holds, rewrites = self._shape, tables.holds, tables.rewrites
+        state = case(
+            (holds.c.state == "released", "forwarded"), (holds.c.state == "held", "held"), else_="rejected"
+        )
+        shredded = shape.payloads.c.raw.is_(None)
+        raw = case(
+            (shredded, null()), (rewrites.c.raw.is_not(None), rewrites.c.raw), else_=shape.payloads.c.raw
+        )
+        mine = and_(holds.c.tenant_id == tenant_id, holds.c.sequence_number == shape.sequence())
+        theirs = and_(rewrites.c.tenant_id == tenant_id, rewrites.c.sequence_number == holds.c.rewrite_seq)
+        query = self._numbers(tenant_id, state, raw, (holds, mine, False), (rewrites, theirs, True))
+        each = [shape.in_tenant(tenant_id, number - 1, number + 1) for number in numbers]
+        return await self._all_committed(tenant_id, query.where(or_(*(and_(*tests) for tests in each))))
+
+    def _numbers(
+        self, tenant_id: str, state: ColumnElement[Any], raw: ColumnElement[Any], *joins: Any
+    ) -> Select[Any]:
+        shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
+        if self.dialect == "sqlite":
+            number = shape.events.c.session_key.op("&")(SEQ_MASK)
+            place = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == number)
+        else:  # only its trace tells where an event of the house belongs
+            trace = cast(shape.events.c.trace_id, Text)
+            place = and_(sessions.c.tenant_id == tenant_id, sessions.c.trace_id == trace)
+        source = (
+            shape.events.outerjoin(messages, shape.same_row(messages))
+            .outerjoin(shape.payloads, shape.same_row(shape.payloads))
+            .outerjoin(sessions, place)
+        )
+        for table, on, outer in joins:
+            source = source.join(table, on, isouter=outer)
+        return select(
+            shape.sequence(),
+            func.coalesce(sessions.c.session_no, literal_column("0")),
+            sessions.c.session_id,
+            shape.events.c.record,
+            messages.c.message_id,
+            messages.c.step_id,
+            messages.c.message_type,
+            state,
+            messages.c.parents,
+            messages.c.parent_inferred,
+            messages.c.entropy,
+            raw,
+        ).select_from(source)
+
+    async def _all_committed(self, tenant_id: str, query: Select[Any]) -> list[Committed]:
+        return [Committed(*row) for row in await self.fetch(tenant_id, query)]

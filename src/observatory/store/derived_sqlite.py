@@ -1,0 +1,294 @@
+"""The derived store on SQLite: `derived.db` beside the record, WAL with synchronous=NORMAL.
+
+It may lose its last transactions with the power, never half of one: the cursor goes with the rows. A file
+that is missing, broken or of another version is replaced by a new one; readers notice that it is another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Executable, create_engine, event
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from observatory.errors import NotDurable, StatementFailed
+from observatory.insight.seen import Finding, Put
+from observatory.store.derived import DerivedReads, ddl, mark
+from observatory.store.derived_tables import DERIVED
+from observatory.store.derived_writes import sqlite_sql, writes_of
+
+log = logging.getLogger("observatory.derived")
+FILE = "derived.db"
+RECORD = "observatory.db"
+BROKEN = {11, 26}  # CORRUPT, NOTADB
+# Of the medium, or of another writer: try again. PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
+AWAY = {3, 5, 6, 7, 8, 10, 13, 14, 15}
+CURSOR = "SELECT seq FROM insight_cursors WHERE tenant_id = ? AND name = 'fold'"
+MOVE = (
+    "INSERT INTO insight_cursors (tenant_id, name, seq, at_ns) VALUES (?, 'fold', ?, ?) "
+    "ON CONFLICT (tenant_id, name) DO UPDATE SET seq = excluded.seq, at_ns = excluded.at_ns"
+)
+COUNT = (
+    "INSERT INTO insight_cursors (tenant_id, name, seq, at_ns) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (tenant_id, name) DO UPDATE SET seq = insight_cursors.seq + excluded.seq, "
+    "at_ns = excluded.at_ns"
+)
+
+
+def beside(record: Path) -> Path:
+    """Where the derived store of a record lies; records of other names in one folder have their own."""
+    return record.with_name(FILE if record.name == RECORD else f"{record.name}.{FILE}")
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=10,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    if mode == "ro":
+        connection.execute("PRAGMA query_only=1")
+    else:
+        for pragma in ("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2"):
+            connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def is_ready(path: Path) -> bool:
+    """Whether the file is there, whole enough to say so, and of this version."""
+    if not path.exists():
+        return False
+    try:
+        connection = connect(path, "ro")
+        try:
+            found = connection.execute("SELECT mark FROM insight_version").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        if code_of(error) in AWAY:
+            raise NotDurable(f"the derived store cannot be read now: {type(error).__name__}") from error
+        return False
+    return found is not None and found[0] == mark("sqlite")
+
+
+def make(path: Path) -> None:
+    """A new file under another name, then in its place: nobody ever sees half of it."""
+    fresh = path.with_name(f"{path.name}.new")
+    remove(fresh)
+    try:
+        os.close(os.open(fresh, os.O_CREAT | os.O_WRONLY, 0o600))
+        connection = connect(fresh, "rw")
+        try:
+            connection.execute("BEGIN")
+            for statement in ddl("sqlite"):
+                connection.execute(statement)
+            connection.execute("CREATE TABLE insight_version (mark TEXT NOT NULL)")
+            connection.execute("INSERT INTO insight_version VALUES (?)", (mark("sqlite"),))
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # the last one: its log goes into the file
+        remove(path)
+        fresh.replace(path)
+    except (sqlite3.Error, OSError) as error:
+        raise NotDurable(f"the derived store cannot be made: {error}") from error
+
+
+def remove(path: Path) -> None:
+    for end in ("", "-wal", "-shm"):  # in this order: nobody opens a file without its log
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}{end}")
+
+
+def code_of(error: BaseException) -> int:
+    return int(getattr(error, "sqlite_errorcode", 1)) & 0xFF
+
+
+class SqliteDerived(DerivedReads):
+    dialect = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="derived-read")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="derived-write")
+        self._engine = create_engine(
+            "sqlite://",
+            module=sqlite3,
+            creator=lambda: connect(path, "ro"),
+            poolclass=QueuePool,
+            pool_size=2,
+            max_overflow=0,
+        )
+        event.listen(self._engine, "connect", self._remember)
+        event.listen(self._engine, "checkout", self._check)
+
+    def _file(self) -> int:
+        try:
+            return self._path.stat().st_ino
+        except FileNotFoundError:
+            return 0
+
+    def _remember(self, _connection: Any, record: Any) -> None:
+        record.info["inode"] = self._file()
+
+    def _check(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        if record.info["inode"] != self._file():  # it was made anew: this one reads a file nobody writes
+            raise DisconnectionError
+
+    async def start(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._prepare)
+
+    async def ready(self) -> bool:
+        if self._inode == self._file() != 0:
+            return True
+        await self.start()
+        return False
+
+    def _prepare(self) -> None:
+        if not is_ready(self._path):
+            if self._path.exists():
+                log.warning("the derived store is broken or of another version; it is made anew")
+            elif self._inode:
+                log.warning("the derived store is gone; it is made anew")
+            self._close()
+            make(self._path)
+        self._inode = self._file()
+
+    async def stop(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
+        self._writer.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
+        self._engine.dispose()
+
+    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
+        def run() -> list[Any]:
+            with self._engine.connect() as connection:
+                return list(connection.execute(statement).all())
+
+        return await self._reading(run)
+
+    async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
+        def run() -> list[Any]:
+            with self._engine.connect() as connection:
+                return list(connection.execute(statement).cursor.fetchall())
+
+        return await self._reading(run)
+
+    async def _reading(self, run: Callable[[], list[Any]]) -> list[Any]:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+        except (sqlite3.Error, SQLAlchemyError) as error:
+            if code_of(getattr(error, "orig", None) or error) in BROKEN:
+                self._discard()
+            raise NotDurable(f"the derived store cannot be read now: {type(error).__name__}") from error
+
+    async def apply(
+        self,
+        tenant_id: str,
+        after: int,
+        until: int,
+        at_ns: int,
+        puts: Sequence[Put],
+        findings: Sequence[Finding],
+        passed: tuple[int, int] = (0, 0),
+    ) -> bool:
+        def run() -> bool:
+            return self._apply(tenant_id, after, until, at_ns, puts, findings, passed)
+
+        return await asyncio.get_running_loop().run_in_executor(self._writer, run)
+
+    def _apply(
+        self,
+        tenant_id: str,
+        after: int,
+        until: int,
+        at_ns: int,
+        puts: Sequence[Put],
+        findings: Sequence[Finding],
+        passed: tuple[int, int],
+    ) -> bool:
+        writes = writes_of(puts, findings, after, until)
+        try:
+            connection = self._writing()
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute(CURSOR, (tenant_id,)).fetchone()
+            if (row[0] if row else 0) != after:
+                connection.execute("ROLLBACK")
+                return False
+            for table, numbers in writes.clears.items():
+                sql = f"DELETE FROM {table} WHERE tenant_id = ? AND seq = ?"
+                connection.executemany(sql, [(tenant_id, number) for number in numbers])
+            for one in writes.upserts:
+                sql = sqlite_sql(one.table, one.columns, one.mode)
+                connection.executemany(sql, [(tenant_id, *values) for values in one.rows])
+            connection.execute(MOVE, (tenant_id, until, at_ns))
+            for name, count in zip(("skipped", "unread"), passed, strict=True):
+                if count:
+                    connection.execute(COUNT, (tenant_id, name, count, at_ns))
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
+            raise self._failed(error) from error
+        return True
+
+    async def restart(self, tenant_id: str) -> None:
+        def run() -> None:
+            try:
+                connection = self._writing()
+                connection.execute("BEGIN IMMEDIATE")
+                for table in DERIVED.tables:
+                    connection.execute(f"DELETE FROM {table} WHERE tenant_id = ?", (tenant_id,))
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise self._failed(error) from error
+
+        await asyncio.get_running_loop().run_in_executor(self._writer, run)
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._connection is not None and self._inode != self._file():
+            self._close()
+        if self._connection is None:
+            self._prepare()
+            self._connection = connect(self._path, "rw")
+        return self._connection
+
+    def _failed(self, error: Exception) -> Exception:
+        """What is broken is made anew with the next batch, which finds its cursor at nought."""
+        code = code_of(error)
+        connection = self._connection
+        if isinstance(error, sqlite3.Error) and code in BROKEN:
+            self._close()
+            self._discard()
+            return NotDurable("the derived store was broken")
+        if connection is not None and connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error) and code in AWAY:
+            self._close()
+            return NotDurable(f"the derived store cannot be written now: {type(error).__name__}")
+        return StatementFailed(f"the derived store refused a row: {type(error).__name__}: {error}")
+
+    def _discard(self) -> None:
+        """Whoever finds it broken removes it; the analyst finds it gone and makes it anew."""
+        log.warning("the derived store is broken and was removed; it is made anew from the record")
+        with suppress(OSError):
+            remove(self._path)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with suppress(sqlite3.Error):
+                connection.close()

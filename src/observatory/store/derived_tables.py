@@ -1,0 +1,149 @@
+"""Tables of the derived store: what can be built again from the archive, the same on both databases.
+
+There are no migrations: when `DERIVED_VERSION` differs everything is dropped and folded anew. Every key
+starts with the tenant. Text that came out of a payload lives in `insight_facts` and in the search index only,
+so that it can go when its payload goes. The search index has DDL of its own per dialect (insight_search.py).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
+
+DERIVED_VERSION = "1"
+DERIVED = MetaData()
+KINDS = {"t": Text, "i": BigInteger, "f": Float, "b": LargeBinary}
+
+
+def _table(name: str, key: str, spec: str, *indexes: str) -> Table:
+    """`spec` is `column:kind` or `column:kind!` for NOT NULL; `indexes` name columns after the tenant."""
+    columns = [Column("tenant_id", Text, nullable=False)]
+    for word in spec.split():
+        column, kind = word.split(":")
+        columns.append(Column(column, KINDS[kind[0]](), nullable=not kind.endswith("!")))
+    table = Table(
+        f"insight_{name}",
+        DERIVED,
+        *columns,
+        PrimaryKeyConstraint("tenant_id", *key.split()),
+        sqlite_with_rowid=False,
+    )
+    for index in indexes:
+        words = index.split()
+        Index(f"insight_{name}_{words[0]}", table.c.tenant_id, *(table.c[word] for word in words))
+    return table
+
+
+# How far each tenant was folded (`fold`) and when the row at the cursor was committed; and how many messages
+# were passed over (`skipped`: a fold failed, `unread`: its content did not decode).
+cursors = _table("cursors", "name", "name:t! seq:i! at_ns:i!")
+
+# One row a message. `name_key` is the 8-byte key of the step's name (store/keys.py), by which links find it.
+# `cost` is what this step added (ruling 19); `reported` the cumulative figure as sent.
+steps = _table(
+    "steps",
+    "seq",
+    "seq:i! name_key:i! span_key:i! session_no:i! agent_no:i! recipient_no:i! message_type:t! state:t! "
+    "status:t tool:t cost:f! reported:f tokens:i! confidence:f entropy:f terminal:i! cluster_id:t at_ns:i!",
+    "session_no seq",
+    "name_key",
+    "span_key",
+    "agent_no seq",
+    "at_ns",
+    "confidence",
+)
+# The cumulative figure an agent's next report in a session is held against.
+totals = _table("totals", "session_no agent_no", "session_no:i! agent_no:i! total:f! seq:i!")
+# Causality as declared: a child and the key of a parent's name (or of its span, `kind` span).
+links = _table(
+    "links", "seq parent_key", "seq:i! parent_key:i! kind:t! session_no:i!", "parent_key session_no kind"
+)
+
+# Counters by minute (at_ns // 60e9): what the map's rates, its replay and the cost heatmap are made of.
+agent_minutes = _table(
+    "agent_minutes",
+    "minute agent_no",
+    "minute:i! agent_no:i! messages:i! failures:i! violations:i! alerts:i! tokens:i! cost:f!",
+    "agent_no minute",
+)
+session_minutes = _table(
+    "session_minutes",
+    "minute session_no",
+    "minute:i! session_no:i! messages:i! tokens:i! cost:f!",
+    "session_no minute",
+)
+# kind: causal (a child's agent answers a parent's), message (declared recipient)
+edge_minutes = _table(
+    "edge_minutes",
+    "minute from_no to_no kind",
+    "minute:i! from_no:i! to_no:i! kind:t! messages:i! failures:i! latency_ms:i!",
+)
+# kind: cluster, type, tool, model, each as the message named it; label is empty where it named none.
+label_minutes = _table(
+    "label_minutes",
+    "minute kind label",
+    "minute:i! kind:t! label:t! messages:i! failures:i! tokens:i! cost:f!",
+)
+# Where an agent's cumulative figure is not what its steps add up to. kind: fell, differs
+gaps = _table(
+    "gaps",
+    "seq",
+    "seq:i! session_no:i! agent_no:i! kind:t! reported:f! computed:f! gap:f! at_ns:i!",
+    "session_no seq",
+    "agent_no seq",
+)
+
+# Every string an agent added to its memory, once per agent and session. `fact_key` is the key of its
+# normalised text: the same claim has the same key wherever it is made. `subject` and `value` are what drift
+# compares, when the text has such a form. `fact_id` is its step's number shifted by 18 bits, and its place.
+facts = _table(
+    "facts",
+    "fact_id",
+    "fact_id:i! seq:i! session_no:i! agent_no:i! cluster_id:t at_ns:i! fact_key:i! subject_key:i subject:t "
+    "value:t text:t!",
+    "fact_key fact_id",
+    "seq",
+    "subject_key value fact_id",
+    "agent_no fact_id",
+    "session_no fact_id",
+    "cluster_id fact_id",
+)
+# A step that used a fact: kind declared | exact | near, weight 0–1; `copy_id` is the fact it made of it or 0.
+uses = _table(
+    "uses",
+    "fact_id seq",
+    "fact_id:i! seq:i! kind:t! weight:f! agent_no:i! session_no:i! copy_id:i!",
+    "seq",
+)
+# Where a claim was first made in a session, by an agent, in a cluster: `claim_key` is of text and place.
+claims = _table("claims", "claim_key", "claim_key:i! fact_id:i!")
+# What an agent could have heard: sessions it spoke in last, and who wrote to it last (`number:seq`).
+reach = _table("reach", "agent_no", "agent_no:i! rooms:t! mail:t!")
+
+findings = _table(
+    "findings", "finding_id", "finding_id:i! kind:t! seq:i! session_id:t! agent_id:t! at_ns:i! body:t!"
+)
+
+# Search. One document a message: its words (insight/words.py), which the dialect's own index follows by
+# triggers (insight_search.py), and the signs of its embedding. `turn` is the number that made the vector what
+# it is: whoever keeps them in memory reads on from there. A rowid table: long rows fit its pages better.
+# `meant`: so many characters say what it is about; these are embedded.
+documents = Table(
+    "insight_documents",
+    DERIVED,
+    Column("tenant_id", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("meant", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "seq"),
+)
+vectors = _table("vectors", "seq", "seq:i! turn:i! bits:b!", "turn seq")

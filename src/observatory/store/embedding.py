@@ -1,0 +1,96 @@
+"""Static embeddings: 256 numbers a text out of a table of token vectors, on the processor, without a network.
+
+The table and its tokenizer lie in wordllama's wheel and are read from there as files: importing the package
+would configure logging and load an HTTP client, and its own pooling pads every text of a batch to the
+longest. Where they cannot be read there is no embedder; everything else goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+log = logging.getLogger("observatory.search")
+WEIGHTS = "weights/l2_supercat_256.safetensors"
+TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+DIMENSIONS = 256
+BYTES = DIMENSIONS // 8
+CHARS = 1_000  # of a text that count: what a longer one is about has been said by then
+KNOWN = 100_000  # words remembered
+NONE: Final = bytes(BYTES)  # of a text without words
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder:
+    """Texts are words with a space between (`insight/words.plain`); tokens never span a space, so a word is
+    tokenized once and remembered: this tokenizer is slow on whole texts."""
+
+    def __init__(self, tokenizer: Any, table: Vectors) -> None:
+        self._tokenizer, self._table = tokenizer, table
+        self._known: dict[str, list[int]] = {}
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A unit vector each; zero for a text without words."""
+        made = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        for row, text in enumerate(texts):
+            tokens = self._tokens(text[:CHARS])
+            if tokens:
+                made[row] = self._table.take(tokens, axis=0).sum(axis=0)
+        lengths = np.linalg.norm(made, axis=1, keepdims=True)
+        np.divide(made, lengths, out=made, where=lengths > 0)
+        return made
+
+    def _tokens(self, text: str) -> list[int]:
+        known = self._known  # of one process, shared by threads: at worst a word is tokenized twice
+        found: list[int] = []
+        for word in text.split():
+            tokens = known.get(word)
+            if tokens is None:
+                if len(known) >= KNOWN:
+                    known.clear()
+                tokens = known[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
+            found += tokens
+        return found
+
+
+def bits_of(vectors: Vectors) -> list[bytes]:
+    """The sign of each number: 32 bytes a text."""
+    return [row.tobytes() for row in np.packbits(vectors > 0, axis=1)]
+
+
+@lru_cache(maxsize=1)
+def embedder() -> Embedder | None:
+    """Read once a process, when first asked for; from a thread, it takes a while."""
+    try:
+        return _read()
+    except Exception as error:  # noqa: BLE001  whatever is missing or broken there: search goes on without
+        log.warning("semantic search is not available: %s", type(error).__name__)
+        return None
+
+
+def _read() -> Embedder:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the cores are for ingest
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+
+    spec = find_spec("wordllama")
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError("wordllama is not installed")
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    with safe_open(str(folder / WEIGHTS), framework="np") as file:
+        table = np.ascontiguousarray(file.get_tensor("embedding.weight"), dtype=np.float32)
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if table.shape[1] != DIMENSIONS or tokenizer.get_vocab_size() > table.shape[0]:
+        raise ValueError("the table is not the tokenizer's")
+    return Embedder(tokenizer, table)

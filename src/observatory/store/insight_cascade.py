@@ -1,0 +1,155 @@
+"""Reads of cascades, mixed into `DerivedReads`: whole sessions down or up, and who took from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, func, select
+
+from observatory.insight.cascade import Downstream, SignRow, Spot, TaintRow, Upstream
+from observatory.store.derived_tables import agent_minutes, facts, links, steps, uses
+from observatory.store.fetches import Fetches
+
+MOST = 500  # values of one IN list
+PLACE_BITS = 18  # of a fact's number, below its step's
+
+
+class CascadeReads(Fetches):
+    async def spots(
+        self, tenant_id: str, *, numbers: Collection[int] = (), keys: Collection[int] = ()
+    ) -> list[Spot]:
+        found: set[Spot] = set()
+        columns = [steps.c[name] for name in Spot._fields]
+        asked = ((steps.c.seq, numbers), (steps.c.name_key, keys), (steps.c.span_key, keys))
+        for column, values in asked:
+            for some in _portions(values):
+                query = select(*columns).where(steps.c.tenant_id == tenant_id, column.in_(some))
+                found.update(Spot(*row) for row in await self.fetch(tenant_id, query))
+        return sorted(found)
+
+    async def first_since(self, tenant_id: str, at_ns: int) -> int | None:
+        query = select(steps.c.seq).where(steps.c.tenant_id == tenant_id, steps.c.at_ns >= at_ns)
+        rows = await self.fetch(tenant_id, query.order_by(steps.c.at_ns).limit(1))
+        return rows[0][0] if rows else None
+
+    async def downstream(
+        self, tenant_id: str, sessions: Collection[int], after: int, limit: int
+    ) -> Downstream:
+        among = sorted(sessions)
+        mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
+        rows = await self.fetch(
+            tenant_id,
+            _stepped(tenant_id, TaintRow._fields).where(mine).limit(limit + 1),
+        )
+        made = and_(
+            facts.c.tenant_id == tenant_id,
+            facts.c.session_no.in_(among),
+            facts.c.fact_id >= after << PLACE_BITS,
+        )
+        known = await self.fetch(tenant_id, select(facts.c.fact_id, facts.c.seq).where(made).limit(limit))
+        used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
+        columns = (uses.c.fact_id, uses.c.seq, uses.c.kind, uses.c.weight, uses.c.session_no)
+        taken = (
+            await self.fetch(
+                tenant_id, select(*columns).select_from(facts.join(uses, used)).where(made).limit(limit)
+            )
+            if known
+            else []
+        )
+        abroad = await self._abroad(tenant_id, mine, among, limit)
+        cut = max(len(known), len(taken), len(abroad)) >= limit or len(rows) > limit
+        return Downstream(list(map(TaintRow._make, rows[:limit])), known, taken, abroad, cut)
+
+    async def _abroad(
+        self, tenant_id: str, mine: ColumnElement[bool], among: list[int], limit: int
+    ) -> list[Any]:
+        """Links that other sessions have to steps of these, by name: a span is of its own session."""
+        child = and_(
+            links.c.tenant_id == tenant_id,
+            links.c.parent_key == steps.c.name_key,
+            links.c.kind != "span",
+            links.c.session_no.not_in(among),
+        )
+        query = (
+            select(steps.c.seq, links.c.seq, links.c.session_no, links.c.kind)
+            .select_from(steps.join(links, child))
+            .where(mine)
+        )
+        return await self.fetch(tenant_id, query.limit(limit))
+
+    async def upstream(self, tenant_id: str, sessions: Collection[int], until: int, limit: int) -> Upstream:
+        among = sorted(sessions)
+        mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq <= until)
+        query = _stepped(tenant_id, SignRow._fields).where(mine)
+        rows = await self.fetch(tenant_id, query.order_by(steps.c.seq.desc()).limit(limit + 1))
+        cut, rows = len(rows) > limit, rows[:limit]
+        first = rows[-1][0] if rows else 0
+        used = and_(uses.c.tenant_id == tenant_id, uses.c.seq == steps.c.seq)
+        taken = await self.fetch(
+            tenant_id,
+            select(uses.c.seq, uses.c.fact_id, uses.c.kind, uses.c.weight)
+            .select_from(steps.join(uses, used))
+            .where(mine, steps.c.seq >= first)
+            .order_by(uses.c.seq.desc())
+            .limit(limit),
+        )
+        return Upstream(list(map(SignRow._make, rows)), taken, cut or len(taken) >= limit)
+
+    async def taken_from(
+        self, tenant_id: str, agents: Collection[int], after: int
+    ) -> list[tuple[int, int, int]]:
+        used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
+        query = (
+            select(facts.c.agent_no, uses.c.agent_no, func.count())
+            .select_from(facts.join(uses, used))
+            .where(facts.c.tenant_id == tenant_id, facts.c.fact_id >= after << PLACE_BITS)
+            .where(uses.c.agent_no != facts.c.agent_no, uses.c.agent_no > 0)
+            .group_by(facts.c.agent_no, uses.c.agent_no)
+        )
+        found: list[tuple[int, int, int]] = []
+        for some in _portions(agents):
+            rows = await self.fetch(tenant_id, query.where(facts.c.agent_no.in_(some)))
+            found += [(row[0], row[1], row[2]) for row in rows]
+        return found
+
+    async def speaking(self, tenant_id: str, agents: Collection[int], after: int) -> list[tuple[int, int]]:
+        query = (
+            select(steps.c.agent_no, steps.c.session_no)
+            .where(steps.c.tenant_id == tenant_id, steps.c.seq >= after)
+            .distinct()
+        )
+        found: list[tuple[int, int]] = []
+        for some in _portions(agents):
+            rows = await self.fetch(tenant_id, query.where(steps.c.agent_no.in_(some)))
+            found += [(row[0], row[1]) for row in rows]
+        return sorted(found)
+
+    async def troubles(
+        self, tenant_id: str, agents: Collection[int], first: int, last: int
+    ) -> list[tuple[int, int, int, int]]:
+        table = agent_minutes.c
+        query = select(table.minute, table.agent_no, table.violations, table.alerts).where(
+            table.tenant_id == tenant_id,
+            table.minute.between(first, last),
+            table.violations + table.alerts > 0,
+        )
+        found: list[tuple[int, int, int, int]] = []
+        for some in _portions(agents):
+            rows = await self.fetch(tenant_id, query.where(table.agent_no.in_(some)))
+            found += [(row[0], row[1], row[2], row[3]) for row in rows]
+        return sorted(found)
+
+
+def _stepped(tenant_id: str, fields: tuple[str, ...]) -> Select[Any]:
+    """Steps with their links: a row a parent, one without any when it has none."""
+    parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
+    columns = [steps.c[name] for name in fields[:-2]]
+    return select(*columns, links.c.parent_key, links.c.kind).select_from(steps.outerjoin(links, parent))
+
+
+def _portions(values: Collection[int]) -> Iterator[list[int]]:
+    left = iter(sorted(values))
+    while some := list(islice(left, MOST)):
+        yield some

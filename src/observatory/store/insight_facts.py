@@ -1,0 +1,242 @@
+"""Reads of facts, their uses, and where claims were made; mixed into `DerivedReads`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
+
+from observatory.insight.facts import PLACE_BITS, FactFilter, FactRow, Spread, Stated, StepRow, UseRow
+from observatory.store.derived_tables import claims, facts, links, reach, steps, uses
+from observatory.store.fetches import Fetches
+
+T = TypeVar("T")
+MOST = 500  # values of one IN list
+_FACT = tuple(facts.c[name] for name in FactRow._fields)
+_USE = tuple(uses.c[name] for name in UseRow._fields)
+_STEP = tuple(steps.c[name] for name in StepRow._fields)
+DENSE = 4  # when steps are at least one in so many, all links since are read
+SCOPES = {"session": facts.c.session_no, "agent": facts.c.agent_no, "cluster": facts.c.cluster_id}
+
+
+class FactsInStore(Fetches):
+    async def facts_by_id(self, tenant_id: str, numbers: Collection[int]) -> dict[int, FactRow]:
+        found = await self._in(tenant_id, _facts(tenant_id), facts.c.fact_id, numbers)
+        return {row[0]: FactRow(*row) for row in found}
+
+    async def facts_at(self, tenant_id: str, numbers: Collection[int]) -> list[FactRow]:
+        """Those that steps added, by their numbers."""
+        found = await self._in(tenant_id, _facts(tenant_id), facts.c.seq, numbers)
+        return [FactRow(*row) for row in found]
+
+    async def facts_page(
+        self, tenant_id: str, where: FactFilter, before: int | None, limit: int
+    ) -> list[FactRow]:
+        query = _facts(tenant_id)
+        if where.fact_keys is not None:
+            query = query.where(facts.c.fact_key.in_(where.fact_keys))
+        if where.agent_no is not None:
+            query = query.where(facts.c.agent_no == where.agent_no)
+        if where.session_no is not None:
+            query = query.where(facts.c.session_no == where.session_no)
+        if where.contains is not None:
+            query = query.where(func.lower(facts.c.text).contains(where.contains.lower(), autoescape=True))
+        if where.until_seq is not None:
+            query = query.where(facts.c.seq <= where.until_seq)
+        if where.until_ns is not None:
+            query = query.where(facts.c.at_ns <= where.until_ns)
+        if before is not None:
+            query = query.where(facts.c.fact_id < before)
+        found = await self.fetch(tenant_id, query.order_by(facts.c.fact_id.desc()).limit(limit))
+        return [FactRow(*row) for row in found]
+
+    async def claimed(self, tenant_id: str, keys: Collection[int], limit: int) -> list[FactRow]:
+        query = _facts(tenant_id).where(facts.c.fact_key.in_(sorted(keys)[:MOST]))
+        found = await self.fetch(tenant_id, query.order_by(facts.c.fact_id).limit(limit))
+        return [FactRow(*row) for row in found]
+
+    async def uses_of(self, tenant_id: str, numbers: Collection[int]) -> dict[int, int]:
+        query = select(uses.c.fact_id, func.count()).where(uses.c.tenant_id == tenant_id)
+        found: dict[int, int] = {}
+        for some in _portions(sorted(numbers)):
+            counted = query.where(uses.c.fact_id.in_(some)).group_by(uses.c.fact_id)
+            found |= {row[0]: row[1] for row in await self.fetch(tenant_id, counted)}
+        return found
+
+    async def uses_at(self, tenant_id: str, numbers: Collection[int]) -> list[UseRow]:
+        query = select(*_USE).where(uses.c.tenant_id == tenant_id)
+        return [UseRow(*row) for row in await self._in(tenant_id, query, uses.c.seq, numbers)]
+
+    async def uses_by(
+        self, tenant_id: str, agent_no: int, until_seq: int | None, until_ns: int | None, limit: int
+    ) -> list[UseRow]:
+        mine = and_(steps.c.tenant_id == tenant_id, steps.c.agent_no == agent_no)
+        joined = and_(uses.c.tenant_id == tenant_id, uses.c.seq == steps.c.seq)
+        query = select(*_USE).select_from(steps.join(uses, joined)).where(mine, uses.c.kind == "declared")
+        if until_seq is not None:
+            query = query.where(steps.c.seq <= until_seq)
+        if until_ns is not None:
+            query = query.where(steps.c.at_ns <= until_ns)
+        found = await self.fetch(tenant_id, query.order_by(steps.c.seq.desc()).limit(limit))
+        return [UseRow(*row) for row in found]
+
+    async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
+        among = sorted(sessions)
+        mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
+        newest = select(func.max(steps.c.seq)).where(steps.c.tenant_id == tenant_id).scalar_subquery()
+        ((count, head),) = await self.fetch(tenant_id, select(func.count(), newest).where(mine))
+        # Where these are much of all there is since then, the table is read through rather than looked up in.
+        dense = (head or 0) - after < DENSE * count
+        stepped = select(*_STEP).limit(limit + 1)
+        if dense:
+            past = (steps.c.tenant_id == tenant_id, steps.c.seq >= after)
+            stepped = stepped.where(*past, (steps.c.session_no + 0).in_(among)).order_by(steps.c.seq)
+        else:
+            stepped = stepped.where(mine)
+            stepped = stepped.order_by(steps.c.seq) if count > limit else stepped
+        rows = await self.fetch_plain(tenant_id, stepped)
+        rows.sort(key=itemgetter(0))
+        made = and_(
+            facts.c.tenant_id == tenant_id,
+            facts.c.session_no.in_(among),
+            facts.c.fact_id >= after << PLACE_BITS,
+        )
+        known = await self.fetch_plain(tenant_id, select(facts.c.fact_id).where(made).limit(limit))
+        used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
+        taken = (
+            await self.fetch_plain(
+                tenant_id, select(*_USE).select_from(facts.join(uses, used)).where(made).limit(limit)
+            )
+            if known
+            else []
+        )
+        children, more = await self._fact_links(tenant_id, mine, among, after if dense else None, limit)
+        cut = more or max(len(known), len(taken)) >= limit or len(rows) > limit
+        return Spread(rows[:limit], children, known, taken, cut)
+
+    async def _fact_links(
+        self, tenant_id: str, mine: ColumnElement[bool], among: list[int], after: int | None, limit: int
+    ) -> tuple[list[Any], bool]:
+        """Links to these steps; all there are past `after`, if that is named."""
+        columns = (links.c.parent_key, links.c.seq, links.c.session_no)
+        if after is not None:
+            past = select(*columns).where(links.c.tenant_id == tenant_id, links.c.seq >= after)
+            found = await self.fetch_plain(tenant_id, past.limit(2 * DENSE * limit))
+            return found, len(found) >= 2 * DENSE * limit
+        parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
+        own = select(*columns).select_from(steps.join(links, parent)).where(mine)
+        found = await self.fetch_plain(tenant_id, own.limit(2 * limit))
+        # Not as a join: without statistics SQLite walks the session's index for every link.
+        keys = union_all(select(steps.c.name_key).where(mine), select(steps.c.span_key).where(mine))
+        abroad = await self.fetch_plain(
+            tenant_id,
+            select(*columns)
+            .where(links.c.tenant_id == tenant_id, links.c.session_no.not_in(among))
+            .where(links.c.parent_key.in_(keys))
+            .limit(limit),
+        )
+        return [*found, *abroad], len(found) >= 2 * limit or len(abroad) >= limit
+
+    async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
+        torn = (
+            select(facts.c.subject_key)
+            .where(facts.c.tenant_id == tenant_id, facts.c.subject_key.is_not(None))
+            .group_by(facts.c.subject_key)
+            .having(func.min(facts.c.value) != func.max(facts.c.value))
+        )
+        return await self._stated(tenant_id, facts.c.subject_key.in_(torn), since_ns, limit)
+
+    async def believed(self, tenant_id: str, subject_key: int, since_ns: int, limit: int) -> list[Stated]:
+        return await self._stated(tenant_id, facts.c.subject_key == subject_key, since_ns, limit)
+
+    async def _stated(
+        self, tenant_id: str, which: ColumnElement[bool], since_ns: int, limit: int
+    ) -> list[Stated]:
+        # An agent that adds a text again makes no new fact: its step is a use of its own, of full weight.
+        again = and_(
+            uses.c.tenant_id == tenant_id,
+            uses.c.fact_id == facts.c.fact_id,
+            uses.c.agent_no == facts.c.agent_no,
+            uses.c.kind == "exact",
+            uses.c.weight == 1.0,
+        )
+        query = (
+            select(*_FACT, func.max(uses.c.seq))
+            .select_from(facts.outerjoin(uses, again))
+            .where(facts.c.tenant_id == tenant_id, which, facts.c.at_ns >= since_ns)
+            .group_by(*_FACT)
+            .order_by(facts.c.fact_id.desc())
+            .limit(limit)
+        )
+        found = await self.fetch(tenant_id, query)
+        return [Stated(FactRow(*row[:-1]), max(row[1], row[-1] or 0)) for row in found]
+
+    async def tools_used(self, tenant_id: str, since_ns: int) -> list[tuple[int, str, int]]:
+        query = (
+            select(steps.c.agent_no, steps.c.tool, func.count())
+            .where(steps.c.tenant_id == tenant_id, steps.c.at_ns >= since_ns, steps.c.tool.is_not(None))
+            .where(steps.c.agent_no > 0)
+            .group_by(steps.c.agent_no, steps.c.tool)
+        )
+        return [tuple(row) for row in await self.fetch(tenant_id, query)]
+
+    # --- what the fold remembers with ---
+
+    async def facts_within(
+        self, tenant_id: str, scope: str, places: Iterable[Any], most: int
+    ) -> dict[Any, tuple[list[FactRow], bool]]:
+        """Of each session, agent or cluster its last facts, in order, and whether these are all it has."""
+        column = SCOPES[scope]
+        counts: dict[Any, int] = {}
+        for some in _portions(places):
+            query = select(column, func.count()).where(facts.c.tenant_id == tenant_id, column.in_(some))
+            counts |= {row[0]: row[1] for row in await self.fetch(tenant_id, query.group_by(column))}
+        found: dict[Any, tuple[list[FactRow], bool]] = {}
+        small = [place for place, count in counts.items() if count <= most]
+        at = FactRow._fields.index(column.name)
+        for row in await self._in(tenant_id, _facts(tenant_id), column, small):
+            found.setdefault(row[at], ([], True))[0].append(FactRow(*row))
+        for place, count in counts.items():
+            if count > most:
+                query = _facts(tenant_id).where(column == place).order_by(facts.c.fact_id.desc()).limit(most)
+                rows = [FactRow(*row) for row in await self.fetch(tenant_id, query)]
+                found[place] = (rows, False)
+        for rows, _ in found.values():
+            rows.sort()
+        return found
+
+    async def first_claims(self, tenant_id: str, keys: Collection[int]) -> dict[int, FactRow]:
+        """Claim key -> the fact it stands for, if that is still there."""
+        mine = and_(facts.c.tenant_id == tenant_id, facts.c.fact_id == claims.c.fact_id)
+        query = select(claims.c.claim_key, *_FACT).select_from(claims.join(facts, mine))
+        query = query.where(claims.c.tenant_id == tenant_id)
+        return {
+            row[0]: FactRow(*row[1:]) for row in await self._in(tenant_id, query, claims.c.claim_key, keys)
+        }
+
+    async def reaches(self, tenant_id: str, agents: Collection[int]) -> dict[int, tuple[str, str]]:
+        query = select(reach.c.agent_no, reach.c.rooms, reach.c.mail).where(reach.c.tenant_id == tenant_id)
+        return {
+            row[0]: (row[1], row[2]) for row in await self._in(tenant_id, query, reach.c.agent_no, agents)
+        }
+
+    async def _in(
+        self, tenant_id: str, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
+    ) -> list[Any]:
+        found: list[Any] = []
+        for some in _portions(sorted(values)):
+            found += await self.fetch(tenant_id, query.where(column.in_(some)))
+        return found
+
+
+def _facts(tenant_id: str) -> Select[Any]:
+    return select(*_FACT).where(facts.c.tenant_id == tenant_id)
+
+
+def _portions(values: Iterable[T]) -> Iterator[list[T]]:
+    left = iter(values)
+    while some := list(islice(left, MOST)):
+        yield some

@@ -1,0 +1,148 @@
+"""Reads of minute counters, and of what the traffic fold must know again: steps, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from sqlalchemy import and_, case, func, select
+
+from observatory.insight.traffic import AgentMinute, EdgeSum, Fork
+from observatory.store.derived_tables import agent_minutes, edge_minutes, links, steps
+from observatory.store.fetches import Fetches
+
+MOST = 500  # values of one IN list
+# So many numbers back forks are looked for: a bound on the work, not on the time.
+LOOKED_AT = 20_000
+FAN = 50  # agents of a fork's children that are told
+T = TypeVar("T")
+
+
+class Placed(NamedTuple):
+    """A step as an edge needs it."""
+
+    seq: int
+    session_no: int
+    agent_no: int
+    at_ns: int
+    failed: bool
+
+
+class TrafficReads(Fetches):
+    async def placed(self, tenant_id: str, keys: Collection[int]) -> dict[int, Placed]:
+        """Steps by the keys of their names."""
+        return dict(await self._placed(tenant_id, "name_key", keys))
+
+    async def spanned(self, tenant_id: str, keys: Collection[int]) -> list[tuple[int, Placed]]:
+        """Steps by the keys of their spans, in order; several may have one."""
+        found = await self._placed(tenant_id, "span_key", keys)
+        return sorted(found, key=lambda pair: pair[1].seq)
+
+    async def _placed(self, tenant_id: str, column: str, keys: Collection[int]) -> list[tuple[int, Placed]]:
+        found = []
+        for part in parts(sorted(keys)):
+            query = select(steps.c[column], *_PLACED).where(
+                steps.c.tenant_id == tenant_id, steps.c[column].in_(part)
+            )
+            found += [(row[0], _placed(*row[1:])) for row in await self.fetch(tenant_id, query)]
+        return found
+
+    async def waiting_for(self, tenant_id: str, keys: Collection[int]) -> dict[int, list[Placed]]:
+        """Steps that named a parent by these keys, by key."""
+        found: dict[int, list[Placed]] = {}
+        joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
+        for part in parts(sorted(keys)):
+            query = (
+                select(links.c.parent_key, *_PLACED)
+                .select_from(joined)
+                .where(links.c.tenant_id == tenant_id, links.c.parent_key.in_(part), links.c.kind != "span")
+            )
+            for row in await self.fetch(tenant_id, query):
+                found.setdefault(row[0], []).append(_placed(*row[1:]))
+        return found
+
+    async def agent_minutes(self, tenant_id: str, first: int, last: int) -> list[AgentMinute]:
+        table = agent_minutes
+        query = select(*(table.c[name] for name in AgentMinute._fields)).where(
+            table.c.tenant_id == tenant_id, table.c.minute.between(first, last)
+        )
+        return [AgentMinute(*row) for row in await self.fetch(tenant_id, query)]
+
+    async def edge_sums(self, tenant_id: str, first: int, last: int) -> list[EdgeSum]:
+        table = edge_minutes.c
+        query = (
+            select(
+                table.from_no,
+                table.to_no,
+                table.kind,
+                func.sum(table.messages),
+                func.sum(table.failures),
+                func.sum(table.latency_ms),
+                func.sum(case((table.minute == last, table.messages), else_=0)),
+                func.sum(case((table.minute == last - 1, table.messages), else_=0)),
+                func.sum(case((table.minute >= last - 1, table.failures), else_=0)),
+                func.sum(case((table.minute >= last - 1, table.latency_ms), else_=0)),
+            )
+            .where(table.tenant_id == tenant_id, table.minute.between(first, last))
+            .group_by(table.from_no, table.to_no, table.kind)
+        )
+        rows = await self.fetch(tenant_id, query)
+        return [EdgeSum(row[0], row[1], row[2], *map(int, row[3:])) for row in rows]
+
+    async def forks(self, tenant_id: str, since_ns: int, until_ns: int, limit: int) -> list[Fork]:
+        in_time = (steps.c.tenant_id == tenant_id, steps.c.at_ns.between(since_ns, until_ns))
+        last = select(steps.c.seq).where(*in_time).order_by(steps.c.at_ns.desc()).limit(1)
+        newest = await self.fetch(tenant_id, last)
+        if not newest:
+            return []
+        span = links.c.seq.between(newest[0][0] - LOOKED_AT, newest[0][0])
+        named = (links.c.tenant_id == tenant_id, span, links.c.kind != "span")
+        grouped = (
+            select(links.c.parent_key, func.count(), func.max(links.c.seq))
+            .where(*named)
+            .group_by(links.c.parent_key)
+            .having(func.count() > 1)
+            .order_by(func.count().desc(), func.max(links.c.seq).desc())
+            .limit(limit * 2)
+        )
+        wide = [row[0] for row in await self.fetch(tenant_id, grouped)]
+        heads = await self.placed(tenant_id, wide)
+        children = await self._children(tenant_id, list(heads), since_ns, until_ns)
+        found: list[Fork] = []
+        for key, step in heads.items():
+            near = [child for child in children.get(key, ()) if child.seq != step.seq]
+            if len(near) > 1:
+                whose = tuple(sorted({child.agent_no for child in near} - {0}))[:FAN]
+                found.append(Fork(step.seq, step.agent_no, step.session_no, step.at_ns, len(near), whose))
+        return sorted(found, key=lambda fork: (-fork.children, -fork.seq))[:limit]
+
+    async def _children(
+        self, tenant_id: str, keys: Collection[int], since_ns: int, until_ns: int
+    ) -> dict[int, list[Placed]]:
+        joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
+        query = (
+            select(links.c.parent_key, *_PLACED)
+            .select_from(joined)
+            .where(links.c.tenant_id == tenant_id, links.c.parent_key.in_(keys), links.c.kind != "span")
+            .where(steps.c.at_ns.between(since_ns, until_ns))
+            .order_by(links.c.seq)
+            .limit(LOOKED_AT)
+        )
+        found: dict[int, list[Placed]] = {}
+        for row in await self.fetch(tenant_id, query) if keys else []:
+            found.setdefault(row[0], []).append(_placed(*row[1:]))
+        return found
+
+
+_PLACED = (steps.c.seq, steps.c.session_no, steps.c.agent_no, steps.c.at_ns, steps.c.state, steps.c.status)
+
+
+def _placed(seq: int, session_no: int, agent_no: int, at_ns: int, state: str, status: str | None) -> Placed:
+    return Placed(seq, session_no, agent_no, at_ns, state == "refused" or status == "failure")
+
+
+def parts(values: Collection[T], size: int = MOST) -> Iterator[list[T]]:
+    left = iter(values)
+    while some := list(islice(left, size)):
+        yield some

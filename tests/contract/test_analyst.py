@@ -1,0 +1,236 @@
+"""The analyst over both databases: one record, one set of tables, however it was folded."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from observatory.daemons import projector as projecting
+from observatory.gateway import gates, interventions
+from observatory.protocol.identity import agent_entity_id
+from observatory.state import HOME_TENANT
+from observatory.store.keys import dedupe_key
+from tests.contract.analysis import Analyst, Counting, spoken, steps
+from tests.contract.conftest import OTHER_TENANT, House
+from tests.contract.test_policy_budget import put
+from tests.contract.test_relay import AGENT, SESSION, act, approve, pause, person, rewritten, said, unpause
+from tests.samples import envelope
+
+
+def mixed_record(house: House, seed: int, size: int = 60) -> None:
+    """Logs of several agents and sessions, envelopes, violations of order, holds of every ending."""
+    dice = random.Random(seed)
+    house.send(said("first"))
+    for number in range(size):
+        roll = dice.random()
+        if roll < 0.6:
+            agent, session = f"agent-{dice.randrange(3)}", f"ses-{dice.randrange(3)}"
+            cost = {"cumulative_session_cost": round(dice.random() * 5, 3)} if dice.random() < 0.7 else {}
+            cost |= {"cost": round(dice.random(), 3)} if dice.random() < 0.3 else {}
+            parent = f"step-{dice.randrange(number + 1)}" if dice.random() < 0.8 else None
+            house.send(spoken(f"step-{number}", parent, session, agent=agent, **cost))
+        elif roll < 0.8:
+            house.send(envelope(dice.choice(("text", "heartbeat", "action_confirmation", "status_alert"))))
+        elif roll < 0.9:
+            house.send(said(f"gate-{number}", hitl=True, parent="first"))
+            if dice.random() < 0.7:
+                approve(house, f"gate-{number}")
+            else:
+                deed = gates.refuse(person(house), SESSION, AGENT, f"gate-{number}", None, None, house.now())
+                act(house, deed)
+        else:
+            pause(house)
+            house.send(said(f"held-{number}"))
+            if dice.random() < 0.5:
+                body = said(f"held-{number}") | {"state_delta": {"cumulative_session_cost": 99.0}}
+                message = rewritten(house, f"held-{number}", body)
+                deed = interventions.rewrite(
+                    person(house), SESSION, AGENT, f"held-{number}", message, house.now()
+                )
+                act(house, deed)
+            if dice.random() < 0.8:
+                unpause(house)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_batches_and_restarts_give_the_same_tables_s198(house: House, seed: int) -> None:
+    """Folded while the record grew, in batches of any size, by one analyst after another; or in one go."""
+    dice = random.Random(seed)
+    with Analyst(house) as analyst:
+        mixed_record(house, seed, 20)
+        analyst.catch_up(page=dice.choice((1, 2, 3)))
+        for part in range(3):
+            mixed_record_more(house, seed * 10 + part)
+            analyst.catch_up(page=dice.choice((1, 2, 5, 17)), rounds=dice.choice((1, 2, 1_000)))
+        analyst.catch_up(page=7)
+        grown = analyst.everything()
+        house.read(analyst.derived.restart(HOME_TENANT))
+        assert all(not rows for rows in analyst.everything().values())
+        analyst.catch_up(page=500)
+        whole = analyst.everything()
+    assert len(whole["insight_steps"]) > 30
+    for name, rows in whole.items():
+        assert grown[name] == rows, name
+
+
+def mixed_record_more(house: House, seed: int) -> None:
+    dice = random.Random(seed)
+    for number in range(12):
+        name = f"more-{seed}-{number}"
+        if dice.random() < 0.3:
+            house.send(said(name, hitl=True))
+            if dice.random() < 0.5:
+                approve(house, name)
+        else:
+            cost = round(dice.random() * 3, 3)
+            house.send(spoken(name, agent=f"agent-{dice.randrange(3)}", cumulative_session_cost=cost))
+
+
+def test_steps_say_what_the_message_said_s197(house: House) -> None:
+    house.send(spoken("1", cumulative_session_cost=0.5))
+    house.send(spoken("2", "1", cumulative_session_cost=0.75))
+    sent = envelope("text", parent_span_id="00f067aa0ba902b7")
+    house.send(sent)
+    with Analyst(house) as analyst:
+        analyst.catch_up()
+        first, second, third = steps(analyst)
+        links = analyst.table("insight_links")
+    assert first["name_key"] == dedupe_key(HOME_TENANT, "ses-1/1")
+    told = ("message_type", "state", "status", "tool", "tokens", "confidence", "terminal", "reported")
+    assert [second[name] for name in told] == [
+        "decision_log", "forwarded", "success", "serp_search", 10, 0.94, 0, 0.75
+    ]  # fmt: skip
+    assert second["cluster_id"] == "aws-eu-central-1-mesh-04"
+    assert (third["message_type"], third["cost"]) == ("text", 0.0)
+    assert third["span_key"] == dedupe_key(HOME_TENANT, sent["span_id"])
+    assert {(row["seq"], row["parent_key"], row["kind"]) for row in links} == {
+        (second["seq"], first["name_key"], "declared"),
+        (third["seq"], dedupe_key(HOME_TENANT, "00f067aa0ba902b7"), "span"),
+    }
+    agents = {
+        row["agent_no"]: row["entity_id"] for row in house.read(house.store.rows(HOME_TENANT, "agents"))
+    }
+    assert agents[first["agent_no"]] == agent_entity_id(HOME_TENANT, "alpha")
+
+
+def test_a_step_costs_what_it_says_or_what_the_figure_grew_s202(house: House) -> None:
+    said_costs: list[tuple[dict[str, Any], float]] = [
+        ({"cumulative_session_cost": 1.0}, 1.0),
+        ({"cumulative_session_cost": 1.5}, 0.5),
+        ({"cumulative_session_cost": 1.2}, 0.0),  # fell: kept, costs nothing
+        ({"cumulative_session_cost": 1.4}, 0.2),
+        ({"cost": 0.3}, 0.3),
+        ({"cumulative_session_cost": 2.0}, 0.3),  # of which 0.3 were told already
+        ({"cumulative_session_cost": 3.0, "cost": 0.1}, 0.1),
+        ({"cost": -4.0}, 0.0),
+        ({}, 0.0),
+    ]
+    for number, (told, _) in enumerate(said_costs):
+        house.send(spoken(f"{number}", **told))
+    house.send(spoken("other", session="ses-2", cumulative_session_cost=7.0))
+    with Analyst(house) as analyst:
+        analyst.catch_up(page=2, rounds=3)
+        analyst.catch_up(page=2)  # as after a restart: the figure before is read again
+        found = [round(row["cost"], 9) for row in steps(analyst)]
+    assert found == [cost for _, cost in said_costs] + [7.0]
+
+
+def test_a_refused_message_costs_nothing_s202(house: House) -> None:
+    """Nor do its tokens count; the next figure is held against the one before it, as the corridor does."""
+    put(house, "tenant", HOME_TENANT, hard=1.5)
+    for number, figure in enumerate((1.0, 3.0, 1.25)):
+        house.send(spoken(f"{number}", cumulative_session_cost=figure))
+    with Analyst(house) as analyst:
+        analyst.catch_up()
+        found = [(row["state"], row["cost"], row["tokens"], row["reported"]) for row in steps(analyst)]
+    assert found == [
+        ("forwarded", 1.0, 10, 1.0),
+        ("refused", 0.0, 0, 3.0),
+        ("forwarded", 0.25, 10, 1.25),
+    ]
+
+
+@pytest.mark.parametrize("ending", ["approve", "reject", "edit"])
+def test_a_held_message_is_folded_again_when_its_hold_ends_s201(house: House, ending: str) -> None:
+    house.send(said("1"))
+    house.send(said("2", hitl=True, parent="1"))
+    with Analyst(house) as analyst:
+        analyst.catch_up()
+        held = steps(analyst)[1]
+        totals = analyst.table("insight_totals")
+        assert (held["state"], held["tool"], held["cost"]) == ("held", "serp_search", 0.0)
+        if ending == "approve":
+            approve(house, "2")
+        elif ending == "reject":
+            deed = gates.refuse(person(house), SESSION, AGENT, "2", None, None, house.now())
+            assert act(house, deed).code == 200
+        else:
+            body = said("2")
+            body["action"]["tool_call"] = "safe_search"
+            body["state_delta"]["cumulative_session_cost"] = 50.0
+            message = rewritten(house, "2", body)
+            deed = interventions.rewrite(person(house), SESSION, AGENT, "2", message, house.now())
+            assert act(house, deed).code == 200
+            (hold,) = house.read(house.store.rows(HOME_TENANT, "holds", state="held"))
+            approve(house, "2", digest="sha256:" + bytes(hold["digest"]).hex())
+        analyst.catch_up()
+        after = steps(analyst)[1]
+        assert after["state"] == ("rejected" if ending == "reject" else "forwarded")
+        assert after["tool"] == ("safe_search" if ending == "edit" else "serp_search")
+        assert after["cost"] == held["cost"] and analyst.table("insight_totals") == totals
+        assert len(analyst.table("insight_links")) == 1
+
+
+def test_two_analysts_fold_a_record_once_s198(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both on one database, turn by turn: whoever comes second goes on from the other's cursor."""
+    monkeypatch.setattr(projecting, "LOST_S", 0.0)
+    mixed_record(house, 5)
+    with Analyst(house) as one, Analyst(house) as two:
+        first, second = one.projector(3), two.projector(5)
+        adds = [Counting(), Counting()]
+        first._folds, second._folds = [*first._folds, adds[0]], [*second._folds, adds[1]]
+
+        async def race() -> None:
+            for _ in range(400):
+                for projector in (first, second):
+                    await projector.round()
+
+        house.read(race())
+        head, _ = house.read(house.store.head(HOME_TENANT))
+        assert house.read(one.derived.progress(HOME_TENANT)).seq == head
+        (row,) = [row for row in one.table("insight_session_minutes") if row["minute"] == 1]
+        counted, grown = row["messages"], one.everything()
+        house.read(one.derived.restart(HOME_TENANT))
+        one.catch_up()
+        again = one.everything()
+    assert counted == len(grown["insight_steps"])
+    del grown["insight_session_minutes"], again["insight_session_minutes"]
+    assert grown == again
+
+
+def test_each_tenant_has_a_cursor_of_its_own_s197(house: House) -> None:
+    house.create_tenant(OTHER_TENANT)
+    house.send(spoken("1"), spoken("2"))
+    house.send(spoken("1"), tenant_id=OTHER_TENANT)
+    with Analyst(house) as analyst:
+        analyst.catch_up()
+        assert [len(steps(analyst, tenant)) for tenant in (HOME_TENANT, OTHER_TENANT)] == [2, 1]
+        for tenant in (HOME_TENANT, OTHER_TENANT):
+            head, _ = house.read(house.store.head(tenant))
+            assert house.read(analyst.derived.progress(tenant)).seq == head
+
+
+def test_what_was_folded_of_another_record_is_folded_anew_s199(house: House) -> None:
+    """As when a database was put back to an older copy."""
+    house.send(spoken("1"))
+    with Analyst(house) as analyst:
+        analyst.catch_up()
+        seq = house.read(analyst.derived.progress(HOME_TENANT)).seq
+        assert house.read(analyst.derived.apply(HOME_TENANT, seq, seq + 50, 77, [], []))
+        house.send(spoken("2"))
+        analyst.catch_up()
+        head, _ = house.read(house.store.head(HOME_TENANT))
+        assert house.read(analyst.derived.progress(HOME_TENANT)).seq == head
+        assert len(steps(analyst)) == 2

@@ -1,0 +1,94 @@
+"""Reads of cascades over both databases: whole sessions down and up, children abroad, other tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from observatory.projections.cascade import Cascade
+from observatory.state import HOME_TENANT
+from tests.contract.analysis import Analyst
+from tests.contract.conftest import OTHER_TENANT, House
+from tests.contract.test_facts import seq
+from tests.samples import decision_log
+
+FACT = "The list price of the blue widget is 0 EUR"
+
+
+def step(name: str, agent: str, session: str = "s1", **more: Any) -> dict[str, Any]:
+    return decision_log(
+        meta={
+            "session_id": session,
+            "step_id": f"{session}-{name}",
+            "parent_step_id": None,
+            "parent_step_ids": more.get("parents", []),
+        },
+        identity={"agent_id": agent, "recipient": more.get("to")},
+        cognition={"intent": "go on", "reasoning_chain": None},
+        action={"tool_input": None, "tool_output_summary": None, "status": more.get("status", "success")},
+        state_delta={
+            "added_to_memory": more.get("added"),
+            "read_from_memory": more.get("read"),
+            "cumulative_session_cost": None,
+        },
+    )
+
+
+def blast(house: House, analyst: Analyst, number: int) -> tuple[Cascade, set[int]]:
+    (spot,) = house.read(analyst.derived.spots(HOME_TENANT, numbers=[number]))
+    cascade = Cascade(spot.seq, spot.session_no)
+    while cascade.wanted:
+        wanted = set(cascade.wanted)
+        cascade.feed(house.read(analyst.derived.downstream(HOME_TENANT, wanted, 1, 10_000)), wanted)
+    return cascade, set(cascade.settle().depth)
+
+
+def test_a_blast_goes_on_in_other_sessions_and_stays_in_its_tenant_s262(house: House) -> None:
+    """S262"""
+    house.create_tenant(OTHER_TENANT)
+    with Analyst(house) as analyst:
+        first, child, abroad, reader, apart = seq(
+            house,
+            step("a", "alpha", added=[FACT]),
+            step("b", "beta", parents=["s1-a"]),
+            step("c", "gamma", "s2", parents=["s1/s1-b"]),
+            step("d", "alpha", "s3", read=[FACT]),
+            step("e", "delta", "s4"),
+        )
+        house.send(step("a", "alpha", added=[FACT]), tenant_id=OTHER_TENANT)
+        analyst.catch_up()
+        _, found = blast(house, analyst, first)
+        assert found == {first, child, abroad, reader} and apart not in found
+        derived = analyst.derived
+        agents = {row["seq"]: row["agent_no"] for row in analyst.table("insight_steps")}
+        everybody = set(agents.values())
+        assert house.read(derived.taken_from(HOME_TENANT, everybody, 1)) == []  # alpha read its own
+        pairs = house.read(derived.speaking(HOME_TENANT, {agents[first]}, 1))
+        assert len(pairs) == 2 and {agent for agent, _ in pairs} == {agents[first]}
+        down = house.read(derived.downstream(HOME_TENANT, {1}, 1, 1))
+        assert down.cut and len(down.steps) == 1
+        up = house.read(derived.upstream(HOME_TENANT, {1, 2, 3, 4}, reader, 100))
+        assert [row[0] for row in up.steps] == [reader, abroad, child, first]
+        assert [(row[0], row[1] >> 18) for row in up.uses] == [(reader, first)]
+        assert house.read(derived.first_since(HOME_TENANT, 0)) == first
+        assert house.read(derived.first_since(HOME_TENANT, 1 << 62)) is None
+        assert house.read(derived.spots(HOME_TENANT, numbers=[10_000])) == []
+        assert house.read(derived.troubles(HOME_TENANT, everybody, 0, 1 << 40)) == []
+
+
+def test_two_thousand_children_and_a_circle_s264(house: House) -> None:
+    """S264, S269"""
+    with Analyst(house) as analyst:
+        (root,) = seq(house, step("root", "alpha"))
+        children = seq(house, *(step(f"n{i}", f"agent-{i % 7}", parents=["s1-root"]) for i in range(2_000)))
+        one, two, three = seq(
+            house,
+            step("x", "beta", "s2", parents=["s2-z"]),
+            step("y", "beta", "s2", parents=["s2-x"]),
+            step("z", "beta", "s2", parents=["s2-y"]),
+        )
+        analyst.catch_up()
+        cascade, found = blast(house, analyst, root)
+        assert found == {root, *children}
+        assert cascade.settle().depth[children[-1]] == 1
+        assert blast(house, analyst, one)[1] == {one, two, three}
+        assert blast(house, analyst, three)[1] == {three}

@@ -1,0 +1,344 @@
+"""Facts and their uses over both databases: what is written, however it was folded, and what is read."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from observatory.daemons.folds import fact_memory
+from observatory.gateway import gates, interventions
+from observatory.insight.facts import FactFilter, Spread, StepRow, UseRow, fact_name, fact_number
+from observatory.projections.facts import key_of, normalise
+from observatory.state import HOME_TENANT
+from tests.contract.analysis import Analyst
+from tests.contract.conftest import OTHER_TENANT, House
+from tests.contract.test_relay import AGENT, SESSION, act, approve, person, rewritten, said
+from tests.samples import decision_log, envelope
+
+FACT = "NVDA fiscal year ends Jan 28"
+
+
+def step(
+    name: str,
+    agent: str = "alpha",
+    *,
+    session: str = "ses-1",
+    cluster: str | None = None,
+    parent: str | None = None,
+    added: list[str] | None = None,
+    read: list[str] | None = None,
+    intent: str = "work on",
+    to: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    return decision_log(
+        meta={
+            "session_id": session,
+            "step_id": f"{session}-{name}",
+            "parent_step_id": f"{session}-{parent}" if parent else None,
+            "cluster_id": cluster,
+        },
+        identity={"agent_id": agent, "recipient": to},
+        cognition={"intent": intent, "reasoning_chain": more.pop("reasoning", None)},
+        action={"tool_input": more.pop("tool_input", None), "tool_output_summary": more.pop("output", None)},
+        state_delta={"added_to_memory": added, "read_from_memory": read, "cumulative_session_cost": None}
+        | more,
+    )
+
+
+def uses(analyst: Analyst) -> list[tuple[str, int, str, float]]:
+    """(fact, step's number, kind, weight)"""
+    return [
+        (fact_name(row["fact_id"]), row["seq"], row["kind"], row["weight"])
+        for row in analyst.table("insight_uses")
+    ]
+
+
+def seq(house: House, *bodies: dict[str, Any]) -> list[int]:
+    return [verdict.answer.sequence_number for verdict in house.send(*bodies)]
+
+
+@pytest.mark.req(154)
+def test_every_added_text_is_a_fact_with_its_first_step_and_time(house: House) -> None:
+    """S243, S244"""
+    long = "x" * 100_000
+    with Analyst(house) as analyst:
+        (number,) = seq(
+            house, step("a", added=[FACT, "", "  ", "🚀 emoji 🚀", long, FACT.upper()], cluster="c1")
+        )
+        (again,) = seq(house, step("b", added=[f" {FACT}. "]))
+        analyst.catch_up()
+        rows = analyst.table("insight_facts")
+        assert [row["text"] for row in rows] == [FACT, "🚀 emoji 🚀", "x" * 4_096]
+        assert {row["seq"] for row in rows} == {number}
+        assert rows[0]["fact_key"] == key_of(normalise(FACT))
+        assert rows[2]["fact_key"] == key_of(long)
+        assert (rows[0]["subject"], rows[0]["value"]) == ("nvda fiscal year ends", "date:--01-28")
+        assert rows[0]["at_ns"] > 0 and rows[0]["cluster_id"] == "c1"
+        # The same agent said it again in the same session: no new fact, a use of its own.
+        assert uses(analyst) == [(fact_name(rows[0]["fact_id"]), again, "exact", 1.0)]
+
+
+def test_later_steps_are_linked_by_what_they_read_repeat_or_say(house: House) -> None:
+    """S245, S246: declared, exact and near; look-alikes, denials and conflicting values are no uses."""
+    with Analyst(house) as analyst:
+        (first,) = seq(house, step("a", added=[FACT]))
+        good = seq(
+            house,
+            step("read", "b1", read=[FACT]),
+            step("read-near", "b2", read=["NVDA's fiscal year ends on January 28"]),
+            step("add", "b3", added=[FACT]),
+            step("add-near", "b4", added=["NVDA's fiscal year ends on January 28"]),
+            step("say", "b5", intent=f"As {FACT}, Q4 is over"),
+            step("say-near", "b6", reasoning=["NVDA's fiscal year closes on January 28. So Q4 is over."]),
+            step("tool", "b7", tool_input='{"note": "nvda fiscal year ends jan 28"}'),
+            step("out", "b8", output=f"found: {FACT}"),
+        )
+        seq(
+            house,
+            step("other", "c1", added=["NVDA fiscal year ends Jan 31"]),
+            step(
+                "alike", "c2", added=["AMD fiscal year ends Dec 28"], read=["NVDA fiscal quarter ends Jan 28"]
+            ),
+            step("deny", "c3", intent=f"It is wrong that {FACT}"),
+            step("none", "c4", intent="NVDA fiscal year"),
+        )
+        analyst.catch_up()
+        found = uses(analyst)
+        source = f"fct_{first}-0"
+        by_step = {number: (kind, weight) for fact, number, kind, weight in found if fact == source}
+        kinds = [by_step.get(number, ("", 0.0))[0] for number in good]
+        assert kinds == ["declared", "declared", "exact", "near", "exact", "near", "exact", "exact"]
+        assert {number for _, number, _, _ in found} == set(good), "false edges"
+        assert by_step[good[0]][1] == 1.0 > by_step[good[1]][1] > 0.5
+
+
+def test_only_what_was_within_reach_is_a_use(house: House) -> None:
+    """S247: the session, the agent itself, its cluster, a room it spoke in, a letter it got; else nothing."""
+    with Analyst(house) as analyst:
+        seq(house, step("hello", "mailed", session="s5"))
+        (first,) = seq(house, step("a", "alpha", session="s1", cluster="c1", added=[FACT], to="mailed"))
+        seq(house, step("b", "roomer", session="s1"))
+        near = seq(
+            house,
+            step("own", "alpha", session="s2", read=[FACT]),
+            step("cluster", "gamma", session="s3", cluster="c1", read=[FACT]),
+            step("room", "roomer", session="s4", read=[FACT]),
+        )
+        # Mail counts from when it came, and alpha had the fact by then.
+        near += seq(house, step("mail", "mailed", session="s5", added=[FACT]))
+        seq(house, step("far", "stranger", session="s6", cluster="c2", added=[FACT], read=[FACT]))
+        analyst.catch_up()
+        found = uses(analyst)
+        assert {number for _, number, _, _ in found} == set(near)
+        claimed = house.read(analyst.derived.claimed(HOME_TENANT, {key_of(normalise(FACT))}, 10))
+        assert claimed[0].seq == first
+        assert len(claimed) == 3
+
+
+def random_record(house: House, seed: int, size: int = 70) -> None:
+    dice = random.Random(seed)
+    claims = [
+        "NVDA fiscal year ends Jan 28",
+        "NVDA's fiscal year ends on January 28",
+        "NVDA fiscal year ends Jan 31",
+        "retries = 5",
+        "retries: 7",
+        "The deploy window opens on Monday at 9",
+    ]
+    house.send(said("first"))
+    for number in range(size):
+        some = [claim for claim in claims if dice.random() < 0.3]
+        if dice.random() < 0.1:
+            house.send(said(f"gate-{number}", hitl=True, parent="first"))
+            approve(house, f"gate-{number}")
+        if dice.random() < 0.1:
+            house.send(envelope("text", payload={"content": dice.choice(claims)}))
+        house.send(
+            step(
+                str(number),
+                f"agent-{dice.randrange(4)}",
+                session=f"ses-{dice.randrange(3)}",
+                cluster=dice.choice([None, "c1", "c2"]),
+                added=some if dice.random() < 0.6 else None,
+                read=[dice.choice(claims)] if dice.random() < 0.3 else None,
+                intent=dice.choice([*claims, "go on"]),
+                to=f"agent-{dice.randrange(4)}" if dice.random() < 0.3 else None,
+            )
+        )
+
+
+@pytest.mark.parametrize("most", [512, 3])
+def test_facts_are_the_same_in_any_batch_size(
+    house: House, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """S244: also when scopes remember only a few facts."""
+    monkeypatch.setattr(fact_memory, "MOST", most)
+    monkeypatch.setattr("observatory.daemons.folds.facts.MOST", most)
+    random_record(house, 7)
+    tables = ("insight_facts", "insight_uses", "insight_claims", "insight_reach")
+    shapes = []
+    with Analyst(house) as analyst:
+        for page in (500, 1, 7):
+            house.read(analyst.derived.restart(HOME_TENANT))
+            analyst.catch_up(page)
+            shapes.append({name: analyst.table(name) for name in tables})
+    assert shapes[0]["insight_facts"] and shapes[0]["insight_uses"]
+    for name in tables:
+        assert shapes[0][name] == shapes[1][name] == shapes[2][name], name
+
+
+def test_a_rewritten_message_makes_the_facts_it_was_released_with_and_a_rejected_one_none(
+    house: House,
+) -> None:
+    """S244: held, rewritten, released; and held, then refused."""
+
+    def asked(name: str, fact: str) -> dict[str, Any]:
+        body = said(name, hitl=True, parent="first")
+        body["state_delta"]["added_to_memory"] = [fact]
+        return body
+
+    for page in (500, 1):
+        with Analyst(house) as analyst:
+            house.read(analyst.derived.restart(HOME_TENANT))
+            one, two = f"gate-1-{page}", f"gate-2-{page}"
+            house.send(
+                said("first"), asked(one, f"The limit is {page} EUR"), asked(two, f"No {page} is real")
+            )
+            house.send(step(f"reader-{page}", "reader", session=SESSION, read=[f"The limit is {page} EUR"]))
+            analyst.catch_up(page)
+            before = {row["text"]: row["seq"] for row in analyst.table("insight_facts")}
+            assert {f"The limit is {page} EUR", f"No {page} is real"} <= before.keys()
+            new = rewritten(house, one, asked(one, f"The limit is {page} USD"))
+            act(house, interventions.rewrite(person(house), SESSION, AGENT, one, new, house.now()))
+            approve(house, one)
+            act(house, gates.refuse(person(house), SESSION, AGENT, two, None, None, house.now()))
+            analyst.catch_up(page)
+            after = {row["text"]: row["seq"] for row in analyst.table("insight_facts")}
+            assert after[f"The limit is {page} USD"] == before[f"The limit is {page} EUR"]
+            assert f"The limit is {page} EUR" not in after and f"No {page} is real" not in after
+            texts = {row["text"] for row in analyst.table("insight_facts")}
+            house.read(analyst.derived.restart(HOME_TENANT))
+            analyst.catch_up(7)
+            assert {row["text"] for row in analyst.table("insight_facts")} == texts
+
+
+def test_the_spread_of_sessions_is_read_whole_from_a_number_on(house: House) -> None:
+    """S248, S250: steps, their children anywhere, facts, and their uses anywhere; cut says there was more."""
+    house.create_tenant(OTHER_TENANT)
+    with Analyst(house) as analyst:
+        first = seq(house, step("a", session="s1"))[0]
+        made = seq(house, step("b", session="s1", parent="a", cluster="c1", added=[FACT]))[0]
+        child = step("c", "beta", session="s2", cluster="c1", read=[FACT], to="alpha")
+        child["meta"]["parent_step_id"] = "s1/s1-b"
+        abroad = seq(house, child)[0]
+        many = seq(house, *(step(str(n), "gamma", session="s3") for n in range(30)))
+        house.send(step("x", session="s1", added=[FACT]), tenant_id=OTHER_TENANT)
+        analyst.catch_up()
+        table = {row["seq"]: row for row in analyst.table("insight_steps")}
+        places = [table[number]["session_no"] for number in (made, abroad, many[0])]
+
+        def spread(sessions: set[int], after: int, limit: int = 1_000) -> Spread:
+            return house.read(analyst.derived.spread(HOME_TENANT, sessions, after, limit))
+
+        for among in ({places[0]}, {places[0], places[2]}):  # few of many, and most of them
+            found = spread(among, first)
+            assert [row[0] for row in found.steps][:2] == [first, made]
+            assert [row[0] for row in found.steps] == sorted(row[0] for row in found.steps)
+            assert StepRow(*found.steps[1]).agent_no == table[made]["agent_no"]
+            assert [tuple(row) for row in found.facts] == [(fact_number(made, 0),)]
+            names = {row[1]: row[0] for row in found.steps}
+            edges = {(names[row[0]], row[1]) for row in found.links if row[0] in names}
+            assert {(first, made), (made, abroad)} <= edges
+            (use,) = [UseRow(*row) for row in found.uses]
+            assert (use.seq, use.kind, use.session_no) == (abroad, "declared", places[1])
+            assert not found.cut
+        assert [row[0] for row in spread({places[0]}, made).steps] == [made]
+        some = spread({places[2]}, first, 10)
+        assert [row[0] for row in some.steps] == many[:10] and some.cut
+        assert spread({999}, first) == Spread([], [], [], [], False)
+
+
+def test_beliefs_are_read_with_when_they_were_stated_last(house: House) -> None:
+    """S257: of contested subjects only, or of one subject; a text said again moves it."""
+    with Analyst(house) as analyst:
+        one, two, other, again = seq(
+            house,
+            step("a", added=["The limit is 5 EUR"]),
+            step("b", "beta", added=["The limit is 7 EUR"]),
+            step("c", "beta", added=["The colour is red"]),
+            step("d", added=["the limit is 5 EUR."]),
+        )
+        analyst.catch_up()
+        contested = house.read(analyst.derived.contested(HOME_TENANT, 0, 10))
+        assert [(row.fact.seq, row.last_seq) for row in contested] == [(two, two), (one, again)]
+        assert house.read(analyst.derived.contested(HOME_TENANT, 1 << 62, 10)) == []
+        key = contested[0].fact.subject_key
+        assert key is not None
+        assert house.read(analyst.derived.believed(HOME_TENANT, key, 0, 10)) == contested
+        assert house.read(analyst.derived.believed(HOME_TENANT, key, 0, 1)) == contested[:1]
+        assert house.read(analyst.derived.believed(OTHER_TENANT, key, 0, 10)) == []
+        assert other not in {row.fact.seq for row in contested}
+
+
+def test_what_an_agent_read_and_which_tools_it_called(house: House) -> None:
+    """S254, S259"""
+    with Analyst(house) as analyst:
+        log = step("t", "tooler")
+        log["action"]["tool_call"] = "shell"
+        first, read = seq(house, step("a", added=[FACT]), step("b", "beta", read=[FACT]))
+        (later,) = seq(house, step("c", "beta", read=[FACT]))
+        seq(house, step("d", "beta", intent=f"As {FACT}, so be it"), log)
+        analyst.catch_up()
+        rows = {row["seq"]: row for row in analyst.table("insight_steps")}
+        beta, at_ns = rows[read]["agent_no"], rows[read]["at_ns"]
+
+        def used(until_seq: int | None, until_ns: int | None, limit: int = 10) -> list[int]:
+            found = analyst.derived.uses_by(HOME_TENANT, beta, until_seq, until_ns, limit)
+            return [row.seq for row in house.read(found)]
+
+        assert used(None, None) == [later, read]
+        assert used(None, None, 1) == [later]
+        assert used(read, None) == [read] and used(None, at_ns) == [read] and used(first, None) == []
+        tools = house.read(analyst.derived.tools_used(HOME_TENANT, 0))
+        number = max(row["agent_no"] for row in rows.values())
+        assert (number, "shell", 1) in tools
+        assert house.read(analyst.derived.tools_used(HOME_TENANT, 1 << 62)) == []
+
+
+def test_pages_of_facts_and_other_tenants(house: House) -> None:
+    house.create_tenant(OTHER_TENANT)
+    with Analyst(house) as analyst:
+        for number in range(5):
+            house.send(step(str(number), added=[f"fact 100%_{number} of many words"]))
+        house.send(step("x", added=["fact of others"]), tenant_id=OTHER_TENANT)
+        analyst.catch_up()
+
+        def page(where: FactFilter, before: int | None = None) -> list[str]:
+            found = house.read(analyst.derived.facts_page(HOME_TENANT, where, before, 3))
+            return [row.text for row in found]
+
+        assert page(FactFilter()) == [f"fact 100%_{number} of many words" for number in (4, 3, 2)]
+        assert page(FactFilter(contains="100%_1 OF")) == ["fact 100%_1 of many words"]
+        assert page(FactFilter(contains="100__")) == []
+        assert page(FactFilter(agent_no=999)) == []
+
+
+def test_of_a_message_with_very_many_texts_the_first_thousand_are_facts(house: House) -> None:
+    """S243, S246: and of a step with very many sentences the first thousand are compared in sense."""
+    with Analyst(house) as analyst:
+        (number,) = seq(house, step("many", added=["again", "AGAIN", *(f"s{n}" for n in range(80_000))]))
+        analyst.catch_up()
+        rows = analyst.table("insight_facts")
+        assert [row["text"] for row in rows] == ["again", *(f"s{n}" for n in range(998))]
+        assert {row["seq"] for row in rows} == {number}
+        assert [row["fact_id"] & 0x3FFFF for row in rows[:3]] == [0, 2, 3]  # places are those in the message
+        near = "NVDA's fiscal year closes on January 28. "
+        chatter = ["One two three. " * 500] * 2
+        seq(house, step("fact", added=[FACT]))
+        (early,) = seq(house, step("early", "b1", reasoning=[*chatter[:1], near, *chatter]))
+        seq(house, step("late", "b2", reasoning=[*chatter, near]))
+        analyst.catch_up()
+        assert [use[1] for use in uses(analyst) if use[2] == "near"] == [early]

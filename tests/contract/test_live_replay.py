@@ -1,0 +1,139 @@
+"""Replay equals live (S287): the record folded in any batches gives the same records, on both databases."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from observatory.api.house import House as Doors
+from observatory.api.live_folded import source_of
+from observatory.daemons.feed_channel import Channel, Key, Record
+from observatory.insight.live import Touches
+from observatory.settings import Settings
+from observatory.state import HOME_TENANT
+from tests.contract.conftest import House
+from tests.samples import decision_log
+
+SESSIONS = ("ses-a", "ses-b", "ses-c")
+
+
+class Nothing:
+    """A derived store nothing was folded into."""
+
+    async def agent_minutes(self, *_: Any) -> list[Any]:
+        return []
+
+    async def edge_sums(self, *_: Any) -> list[Any]:
+        return []
+
+
+def doors(house: House) -> Doors:
+    made = SimpleNamespace(
+        store=house.store, settings=Settings(), derived=Nothing(), clock=lambda: house.now()
+    )
+    return cast(Doors, made)
+
+
+def story(seed: int, length: int = 40) -> list[dict[str, Any]]:
+    """Forks, joins, parents that come late or never, loops, several agents in several sessions."""
+    dice = random.Random(seed)
+    told = []
+    for number in range(length):
+        session = dice.choice(SESSIONS)
+        parents = [f"s{dice.randrange(max(1, number + 3))}" for _ in range(dice.randrange(3))]
+        told.append(
+            decision_log(
+                meta={
+                    "session_id": session,
+                    "step_id": f"s{number}",
+                    "parent_step_id": parents[0] if parents else None,
+                    "parent_step_ids": parents[1:],
+                },
+                identity={"agent_id": f"agent-{dice.randrange(4)}"},
+                cognition={"intent": dice.choice(["Find it", "Write it"]), "confidence_score": dice.random()},
+                action={"status": dice.choice(["success", "failure"]), "tool_call": dice.choice("ab")},
+                control={"hitl_required": dice.random() < 0.1, "is_terminal": False},
+            )
+        )
+    return told
+
+
+def look(house: House, channel: Channel, now_ns: int, again: bool) -> None:
+    async def ask() -> None:
+        head, _ = await house.store.head(HOME_TENANT)
+        channel.fold(await channel.source.look(head, now_ns, again), head)
+
+    house.read(ask())
+
+
+class Client:
+    """Upserts what it is told, in the order of the guide."""
+
+    def __init__(self) -> None:
+        self.turn, self.records = 0, cast(dict[Key, Record], {})
+
+    def take(self, channel: Channel) -> None:
+        told, self.turn = channel.since(self.turn), channel.turn
+        assert told is not None
+        for item in msgspec.json.decode(b"[" + told + b"]"):
+            del item["version"]
+            if item.get("removed"):
+                self.records.pop((item["kind"], item["id"]), None)
+            else:
+                self.records[item["kind"], item["id"]] = item
+
+
+def opened(house: House, topic: str) -> Channel:
+    return Channel(HOME_TENANT, topic, source_of(doors(house), HOME_TENANT, topic))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_folded_in_any_batches_is_what_a_fresh_reader_sees_s287(house: House, seed: int) -> None:
+    dice, left = random.Random(seed), story(seed)
+    topics = ("fleet", "sessions", *(f"session:dag:{session}" for session in SESSIONS))
+    channels = [opened(house, topic) for topic in topics]
+    clients = [Client() for _ in topics]
+    while left:
+        size = dice.randint(1, 7)
+        batch, left = left[:size], left[size:]
+        house.send(*batch)
+        for channel, client in zip(channels, clients, strict=True):
+            look(house, channel, house.now(), dice.random() < 0.3 or not channel.turn)
+            if dice.random() < 0.5:  # whoever reads now and then misses nothing
+                client.take(channel)
+    now_ns = house.now() + 60_000_000_000  # what waited for a parent has waited long enough
+    for channel, topic, client in zip(channels, topics, clients, strict=True):
+        look(house, channel, now_ns, True)
+        fresh = opened(house, topic)
+        look(house, fresh, now_ns, True)
+        client.take(channel)
+        assert client.records == channel.records() == fresh.records(), topic
+        assert len(client.records) >= 3
+        house.read(channel.source.close())
+        house.read(fresh.source.close())
+
+
+def test_a_span_of_messages_names_its_sessions_and_agents_s288(house: House) -> None:
+    """By number: what was touched before or after the span only counts if it is also in it."""
+    store = house.store
+    assert isinstance(store, Touches)
+    house.send(*story(5, 10))
+    head, _ = house.read(store.head(HOME_TENANT))
+    house.send(
+        decision_log(meta={"session_id": "ses-new", "step_id": "n1"}, identity={"agent_id": "newcomer"})
+    )
+    after, _ = house.read(store.head(HOME_TENANT))
+    sessions = house.read(store.sessions_touched(HOME_TENANT, head, after))
+    agents = house.read(store.agents_touched(HOME_TENANT, head, after))
+    assert [row["session_id"] for row in sessions] == ["ses-new"]
+    assert [row["agent_id"] for row in agents] == ["newcomer"]
+    assert house.read(store.sessions_touched(HOME_TENANT, after, after)) == []
+    everyone, pulses = house.read(store.everyone(HOME_TENANT))
+    by_number = {row["agent_no"]: row for row in house.read(store.rows(HOME_TENANT, "agents"))}
+    assert {row["agent_no"]: row for row in everyone} == by_number and pulses == []
+    lately = house.read(store.sessions_lately(HOME_TENANT, 3))
+    assert lately == house.read(store.sessions_page(HOME_TENANT, None, 3))

@@ -1,0 +1,383 @@
+"""The feed's own law: present state by version, told once for all, ten frames a second."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from observatory.daemons import feed as module
+from observatory.daemons.feed import Feed, FeedFull, Follower, Pace
+from observatory.daemons.feed_channel import Channel, Key, Look, Record, frame
+from observatory.errors import NotDurable, StoreError
+
+TENANT = "tnt_default"
+
+
+class Client:
+    """What the guide tells a reader to do with frames."""
+
+    def __init__(self) -> None:
+        self.records: dict[Key, Record] = {}
+        self.versions: dict[Key, int] = {}
+        self.kinds: list[str] = []
+        self.seq = 0
+
+    def take(self, data: bytes) -> Record:
+        told: Record = msgspec.json.decode(data)
+        self.kinds.append(told["type"])
+        assert told["seq"] >= self.seq
+        self.seq = told["seq"]
+        if told["type"] == "snapshot":
+            self.records.clear()
+            self.versions.clear()
+        for item in told["items"]:
+            key, version = (item["kind"], item["id"]), item.pop("version")
+            assert version > self.versions.get(key, -1) or self.records.get(key) == item
+            self.versions[key] = version
+            if item.pop("removed", False):
+                self.records.pop(key, None)
+            else:
+                self.records[key] = item
+        return told
+
+
+class Board:
+    """A source that shows what it is told to show."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, int] = {}
+        self.head = 0
+        self.error: Exception | None = None
+        self.looks = self.closed = 0
+
+    async def look(self, head: int, now_ns: int, again: bool) -> Look:
+        self.looks += 1
+        if self.error is not None:
+            raise self.error
+        return Look(records(self.state), whole=True)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def records(state: dict[str, int]) -> list[Record]:
+    return [{"kind": "node", "id": name, "value": value} for name, value in state.items()]
+
+
+def channel(removals: int = 5_000) -> Channel:
+    return Channel(TENANT, "fleet", Board(), removals)
+
+
+def told(made: Channel, since: int | None) -> bytes:
+    missed = None if since is None else made.since(since)
+    if missed is None:
+        return frame("snapshot", made, "", made.whole())
+    return frame("delta", made, "", missed)
+
+
+states = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), max_size=6)
+
+
+@given(st.lists(st.tuples(states, st.booleans(), st.integers(0, 2), st.booleans()), min_size=1), st.data())
+@settings(max_examples=200, deadline=None)
+def test_whoever_reads_whenever_has_the_present_state_s284(
+    story: list[tuple[dict[str, int], bool, int, bool]], data: st.DataObject
+) -> None:
+    """S284, S286: snapshot and deltas, read at any moments, add up to what is there; versions only rise."""
+    made, client, heard, head = channel(removals=data.draw(st.integers(0, 3))), Client(), None, 0
+    before: dict[str, int] = {}
+    for state, whole, committed, reads in story:
+        head += committed
+        gone = [("node", name) for name in before if name not in state]
+        made.fold(Look(records(state), () if whole else gone, whole), head)
+        before = state
+        if reads:
+            client.take(told(made, heard))
+            heard = made.turn
+            assert client.records == made.records()
+    client.take(told(made, heard))
+    assert list(client.records.values()) != [] or not before
+    assert {key[1]: record["value"] for key, record in client.records.items()} == before
+
+
+@given(st.lists(states, min_size=1), st.integers(0, 12))
+@settings(max_examples=100, deadline=None)
+def test_who_comes_back_with_its_number_has_the_present_state_s287(
+    story: list[dict[str, int]], cut: int
+) -> None:
+    """S287: by what changed since where that is known, else by all there is."""
+    made, client = channel(), Client()
+    for number, state in enumerate(story, 5):
+        made.fold(Look(records(state), whole=True), number)
+        if number - 5 <= cut:
+            client.take(told(made, None))
+    turn = made.turn_at(client.seq)
+    client.take(told(made, turn))
+    assert client.records == made.records()
+
+
+def test_what_only_time_changes_has_a_version_of_its_own_s285() -> None:
+    """S285: one more than before as long as nothing is committed; a record's own number where it has one."""
+    made = channel()
+    made.fold(Look([{"kind": "step", "id": "s", "version": 7, "state": "held"}]), 40)
+    made.fold(Look([{"kind": "step", "id": "s", "version": 7, "state": "late"}]), 40)
+    made.fold(Look([{"kind": "node", "id": "n", "state": "active"}]), 40)
+    made.fold(Look([{"kind": "node", "id": "n", "state": "idle"}]), 40)
+    made.fold(Look([{"kind": "node", "id": "n", "state": "idle"}]), 41)  # nothing changed
+    made.fold(Look([{"kind": "node", "id": "n", "state": "active"}]), 60)
+    versions = [(item["id"], item["version"]) for item in msgspec.json.decode(b"[" + made.whole() + b"]")]
+    assert versions == [("s", 8), ("n", 60)] and made.turn == 5
+
+
+def test_a_removal_no_longer_known_makes_a_reader_begin_again_s286() -> None:
+    made = channel(removals=1)
+    made.fold(Look(records({"a": 1, "b": 1, "c": 1}), whole=True), 1)
+    made.fold(Look(records({"b": 1, "c": 1}), whole=True), 2)
+    assert made.since(1) == b'{"kind":"node","id":"a","version":2,"removed":true}'
+    made.fold(Look(records({"c": 1}), whole=True), 3)
+    assert made.since(1) is None and made.turn_at(2) is None
+    missed = made.since(2)
+    assert missed is not None and b'"b"' in missed
+
+
+class Heads:
+    def __init__(self) -> None:
+        self.number = 1
+
+    async def head(self, tenant_id: str) -> tuple[int, str]:
+        return self.number, ""
+
+
+class Bench:
+    """A feed that runs, with boards for topics."""
+
+    def __init__(self, most: int = 100, most_of_tenant: int = 100) -> None:
+        self.heads = Heads()
+        self.feed = Feed(self.heads, lambda: 0, most, most_of_tenant)
+        self.boards: dict[str, Board] = {}
+
+    def board(self, topic: str) -> Board:
+        return self.boards.setdefault(topic, Board())
+
+    def follow(
+        self, *topics: str, after: int | None = None, tenant: str = TENANT, pace: Pace | None = None
+    ) -> Any:
+        return self.feed.follow(tenant, topics, self.board, after, pace)
+
+    def commit(self, **state: int) -> None:
+        self.heads.number += 1
+        for board in self.boards.values():
+            board.state |= state
+
+
+async def running(bench: Bench, body: Any) -> None:
+    task = asyncio.create_task(bench.feed.run())
+    try:
+        await asyncio.wait_for(body(bench), 20)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def taken(follower: Follower, client: Client) -> Record:
+    return client.take(await follower.next())
+
+
+def test_two_followers_are_told_the_same_and_asked_for_once_s291() -> None:
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet") as one, bench.follow("fleet") as two:
+            first, second = Client(), Client()
+            await taken(one, first)
+            await taken(two, second)
+            looks = bench.board("fleet").looks
+            for number in range(3):
+                bench.commit(a=number)
+                assert await taken(one, first) == await taken(two, second)
+            assert bench.board("fleet").looks <= looks + 4
+            assert first.kinds == ["snapshot", "delta", "delta", "delta"] == second.kinds
+
+    asyncio.run(running(Bench(), body))
+
+
+def test_one_who_stops_costs_nothing_and_then_hears_the_present_s286() -> None:
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet") as slow, bench.follow("fleet") as quick:
+            late, client = Client(), Client()
+            await taken(slow, late)
+            await taken(quick, client)
+            for number in range(5):
+                bench.commit(a=number, **{f"n{number}": number})
+                await taken(quick, client)
+            told_of = await taken(slow, late)
+            assert len(told_of["items"]) == 6 and late.records == client.records  # once each, not 10 times
+
+    asyncio.run(running(Bench(), body))
+
+
+def test_at_most_ten_frames_a_second_over_all_topics_and_none_starves_s286() -> None:
+    async def body(bench: Bench) -> None:
+        topics = ("fleet", "sessions", "session:dag:x")
+        async with bench.follow(*topics) as follower:
+            loop, seen = asyncio.get_running_loop(), []
+            times: list[float] = []
+            while len(times) < 14:
+                bench.commit(a=len(times))
+                seen.append(msgspec.json.decode(await follower.next())["topic"])
+                times.append(loop.time())
+        assert all(late - early >= 0.99 for early, late in zip(times, times[10:], strict=False))
+        assert {seen.count(topic) >= 3 for topic in topics} == {True}
+
+    asyncio.run(running(Bench(), body))
+
+
+def test_one_who_comes_back_soon_is_told_what_changed_s287() -> None:
+    async def body(bench: Bench) -> None:
+        client = Client()
+        async with bench.follow("fleet") as follower:
+            bench.board("fleet").state |= {"a": 1, "b": 1}
+            await taken(follower, client)
+            bench.commit(b=2)
+            await taken(follower, client)
+        async with bench.follow("fleet", after=client.seq) as follower:
+            assert (await taken(follower, client))["type"] == "delta"
+            bench.commit(c=3)
+            await taken(follower, client)
+            assert {record["value"] for record in client.records.values()} == {1, 2, 3}
+        async with bench.follow("fleet", after=1) as follower:  # before this channel knew anything
+            assert (await taken(follower, client))["type"] == "snapshot"
+
+    asyncio.run(running(Bench(), body))
+
+
+@pytest.mark.parametrize("error", [NotDurable("away"), ValueError("a session nobody can fold")])
+def test_one_topic_that_fails_sends_its_followers_away_and_spares_the_others_s292(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(module, "AGAIN_S", 0.1)
+
+    async def body(bench: Bench) -> None:
+        bench.board("sessions").error = error
+        async with bench.follow("sessions") as broken, bench.follow("fleet") as whole:
+            client = Client()
+            await taken(whole, client)
+            with pytest.raises(StoreError):
+                await broken.next()
+            bench.commit(a=1)
+            await taken(whole, client)
+            bench.board("sessions").error = None
+            await asyncio.sleep(0.5)  # it is looked at again by itself
+            assert (await taken(broken, Client()))["type"] == "snapshot"
+
+    asyncio.run(running(Bench(), body))
+
+
+def test_nobody_is_looked_for_when_nobody_follows_and_memory_is_let_go_s291(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LINGER_S", 0.1)
+
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet") as follower:
+            await follower.next()
+        looks = bench.board("fleet").looks
+        for _ in range(500):
+            if bench.board("fleet").closed:
+                break
+            await asyncio.sleep(0.02)
+        assert bench.board("fleet").closed == 1
+        assert bench.board("fleet").looks <= looks + 1 and bench.feed.followers == 0
+
+    asyncio.run(running(Bench(), body))
+
+
+def test_more_topics_than_the_gateway_folds_are_refused_s292() -> None:
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet", "sessions"):
+            with pytest.raises(FeedFull):
+                async with bench.follow("session:dag:x"):
+                    pass
+            async with bench.follow("fleet"):
+                pass
+
+    asyncio.run(running(Bench(most=2), body))
+
+
+def test_a_topic_nobody_follows_makes_room_the_one_left_first_before_others_s292() -> None:
+    async def body(bench: Bench) -> None:
+        for topic in ("session:dag:old", "session:dag:new"):
+            bench.board(topic).state["a"] = 1
+            async with bench.follow(topic) as follower:
+                await follower.next()
+        async with bench.follow("fleet"):
+            assert (bench.board("session:dag:old").closed, bench.board("session:dag:new").closed) == (1, 0)
+            async with bench.follow("sessions"):
+                assert bench.board("session:dag:new").closed == 1
+                with pytest.raises(FeedFull, match="gateway"):
+                    async with bench.follow("session:dag:x"):
+                        pass
+
+    asyncio.run(running(Bench(most=2), body))
+
+
+def test_one_tenant_takes_no_other_tenant_s_place_s292() -> None:
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet", "sessions"):
+            with pytest.raises(FeedFull, match="tenant"):
+                async with bench.follow("session:dag:x"):
+                    pass
+            async with bench.follow("fleet", "sessions", tenant="tnt_other") as other:
+                await other.next()
+            # What it left itself makes room, and of the others nothing.
+            bench.board("session:dag:y").state["a"] = 1
+        async with bench.follow("session:dag:y", "session:dag:z") as follower:
+            await follower.next()
+
+    asyncio.run(running(Bench(most=4, most_of_tenant=2), body))
+
+
+def test_sessions_that_do_not_exist_are_not_kept_s287_s292() -> None:
+    """However often one socket asks for others: nothing lingers that has nothing to tell."""
+
+    async def body(bench: Bench) -> None:
+        for number in range(30):
+            async with bench.follow(*(f"session:dag:{number}-{n}" for n in range(4))) as follower:
+                if number % 2:
+                    await follower.next()
+        async with bench.follow("fleet", tenant="tnt_other") as other:
+            await other.next()
+            for _ in range(200):
+                if len(bench.feed._kept) == 1:
+                    break
+                await asyncio.sleep(0.02)
+            assert list(bench.feed._kept) == [("tnt_other", "fleet")]
+
+    asyncio.run(running(Bench(most=8, most_of_tenant=6), body))
+
+
+def test_ten_frames_a_second_however_often_one_socket_asks_anew_s286() -> None:
+    async def body(bench: Bench) -> None:
+        loop, pace, times = asyncio.get_running_loop(), Pace(), []
+        for number in range(13):
+            async with bench.follow("fleet", pace=pace) as follower:
+                bench.commit(a=number)
+                await follower.next()
+                times.append(loop.time())
+        assert all(late - early >= 0.99 for early, late in zip(times, times[10:], strict=False))
+        # Who asks again before its turn is not heard, and costs nothing.
+        looks, asked = bench.board("fleet").looks, 0
+        until = loop.time() + 0.5
+        while loop.time() < until:
+            task = asyncio.create_task(bench.follow("session:dag:x", pace=pace).__aenter__())
+            await asyncio.sleep(0.002)
+            asked += task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert asked <= 6 and bench.board("fleet").looks <= looks + 1
+
+    asyncio.run(running(Bench(), body))

@@ -1,0 +1,43 @@
+"""What a step cost: the corridor's own rule, as a fold needs it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from observatory.projections.spending import MOST, Spent, spent
+from observatory.protocol.decision_log import StateDelta
+
+
+@pytest.mark.parametrize(
+    ("figure", "cost", "before", "found"),
+    [
+        (None, None, 1.0, None),
+        (1.0, None, 0.0, Spent(1.0, 1.0, False)),
+        (1.5, None, 1.0, Spent(0.5, 1.5, False)),
+        (0.5, None, 1.0, Spent(0.0, 0.5, True)),
+        (3.0, 0.25, 1.0, Spent(0.25, 3.0, False)),
+        (None, 0.25, 1.0, Spent(0.25, 1.25, False)),
+        (None, -2.0, 1.0, Spent(0.0, 1.0, False)),
+        (1e300, None, 0.0, Spent(MOST, 1e300, False)),
+    ],
+)
+def test_a_step_costs_what_it_says_or_what_the_figure_grew_s202(
+    figure: float | None, cost: float | None, before: float, found: Spent | None
+) -> None:
+    assert spent(StateDelta(cumulative_session_cost=figure, cost=cost), before) == found
+
+
+def test_a_message_without_a_delta_reports_nothing_s202() -> None:
+    assert spent(None, 1.0) is None
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=50))
+def test_figures_that_only_rise_cost_their_last_s202(steps: list[int]) -> None:
+    total, costs = 0.0, 0.0
+    for figure in sorted(steps):
+        found = spent(StateDelta(cumulative_session_cost=float(figure)), total)
+        assert found is not None and not found.fell
+        total, costs = found.total, costs + found.cost
+    assert costs == (max(steps) if steps else 0.0)
