@@ -43,7 +43,7 @@ ON_BOTH_WHEN_ASKED = {
     "test_annotations", "test_budgets", "test_cli_control", "test_cli_graph", "test_cli_ruling",
     "test_compare", "test_costs", "test_decisions", "test_fleet", "test_heartbeats",
     "test_instructions", "test_kill_switch", "test_live_folded", "test_policies", "test_rbac_events",
-    "test_tenants",
+    "test_tenants", "test_dag", "test_search", "test_routing", "test_registry", "test_insight",
 }  # fmt: skip
 
 

@@ -60,7 +60,11 @@ def run(words: list[str], environment: dict[str, str], timeout: float) -> subpro
     if _terminal is None:
         _terminal = Terminal()
         atexit.register(_terminal.close)
-    return _terminal.run(words, environment, timeout)
+    try:
+        return _terminal.run(words, environment, timeout)
+    except OSError:  # it took too long: one test's matter, the next gets a terminal that answers
+        _terminal = None
+        raise
 
 
 # --- the helper process ---

@@ -274,7 +274,7 @@ def test_each_agents_loop_is_listed_and_only_its_own_end_clears_it_s189(either_t
 
 
 def test_an_import_has_the_same_scores_alarms_and_settings_s180_s187(
-    analysed_server: Server, tmp_path: Path
+    fresh_server: Server, tmp_path: Path
 ) -> None:
     def portrait(server: Server) -> list[Any]:
         settings = get(server, "/v1/settings/detectors")
@@ -286,7 +286,7 @@ def test_an_import_has_the_same_scores_alarms_and_settings_s180_s187(
         messages = [one["message"] for one in get(server, "/v1/messages", limit=1000)["items"]]
         return [settings, alerts, sessions, messages]
 
-    first = analysed_server
+    first = fresh_server
     send(first, *(step("ses-a") for _ in range(3)))
     asked = {"window": 4, "loop_below": 0.3, "loops": {"on": False}}
     assert first.http("operator").put("/v1/settings/detectors", json=asked).status_code == 200
@@ -300,7 +300,7 @@ def test_an_import_has_the_same_scores_alarms_and_settings_s180_s187(
     assert observatory("export", "--data", str(first.folder), "--out", str(out)).returncode == 0
     run = observatory("import", "--in", str(out), "--data", str(tmp_path / "new"))
     assert run.returncode == 0, run.stderr
-    with Server(tmp_path / "new") as second:
+    with Server(tmp_path / "new", environment=ALONE) as second:
         assert portrait(second) == before
         send(second, step("ses-a"))  # and it goes on: no second alert, the count grows
         assert get(second, "/v1/entropy/alerts")["items"][0]["occurrence_count"] == (
