@@ -128,9 +128,9 @@ async def _blast(
     first = bisect_right(order, after)
     page = order[first : first + limit + 1]
     shown, more = page[:limit], len(page) > limit
-    sums = await asyncio.to_thread(_summed, cascade, found, order)
+    sums = await asyncio.to_thread(summed, cascade, found, order)
     evidence = await asyncio.to_thread(cascade.evidence, found, shown)
-    names, steps = Names(), cascade.steps
+    names, row_of = Names(), cascade.row
     facts = sums["facts"]
     rows = await house.derived.facts_by_id(who.tenant_id, facts[:MOST_LISTED])
     places = sorted(sums["sessions"])
@@ -140,7 +140,8 @@ async def _blast(
     await names.name_steps(house, who.tenant_id, seqs | set(firsts) | {row.seq for row in rows.values()})
 
     def place(seq: int) -> Row:
-        return names.place(seq, steps[seq].agent_no, steps[seq].session_no, steps[seq].at_ns)
+        row = row_of(seq)
+        return names.place(seq, row.agent_no, row.session_no, row.at_ns)
 
     def strength(seq: int) -> str:
         return "strong" if seq in found.strong else "weak"
@@ -148,11 +149,11 @@ async def _blast(
     def told() -> Row:
         agents = sorted(sums["agents"].items(), key=lambda pair: (pair[1]["first"], pair[0]))
         tools = sorted(sums["tools"].items(), key=lambda pair: (-pair[1]["succeeded"], pair[0]))
-        times = [steps[order[0]].at_ns, steps[cascade.origin].at_ns]
+        times = [row_of(order[0]).at_ns, row_of(cascade.origin).at_ns]
         return {
             "origin": place(cascade.origin),
             "first_at": from_ns(times[1]),
-            "last_at": from_ns(max(times[1], steps[order[-1]].at_ns)),
+            "last_at": from_ns(max(times[1], row_of(order[-1]).at_ns)),
             "agents": [
                 {
                     "agent_id": names.agents.get(number),
@@ -173,10 +174,10 @@ async def _blast(
                     "strength": strength(seq),
                     "weight": found.weight[seq],
                     "depth": found.depth[seq],
-                    "state": steps[seq].state,
-                    "status": steps[seq].status,
-                    "tool": steps[seq].tool,
-                    "cost": round(steps[seq].cost, 9),
+                    "state": row_of(seq).state,
+                    "status": row_of(seq).status,
+                    "tool": row_of(seq).tool,
+                    "cost": round(row_of(seq).cost, 9),
                     "evidence": [
                         {
                             "kind": edge.kind,
@@ -217,35 +218,36 @@ async def _blast(
     return await asyncio.to_thread(told)  # up to as many agents as there are steps
 
 
-def _summed(cascade: Cascade, found: Tainted, order: Collection[int]) -> Row:
+def summed(cascade: Cascade, found: Tainted, order: Collection[int]) -> Row:
     """Of the whole blast by agent, session and tool; the step asked about is no side effect of itself."""
     agents: dict[int, Row] = {}
     tools: dict[tuple[str, str], Row] = {}
     spend, sessions = {"strong": 0.0, "weak": 0.0}, set()
     counted = {"success": "succeeded", "pending": "pending", "failure": "failed"}
     for seq in order:
-        row = cascade.steps[seq]
+        _, _, _, session_no, agent_no, _, state, status, tool, cost, *_ = cascade.steps[seq]
         sure = "strong" if seq in found.strong else "weak"
-        spend[sure] += row.cost
-        sessions.add(row.session_no)
-        if row.agent_no:
-            one = agents.get(row.agent_no)
+        spend[sure] += cost
+        sessions.add(session_no)
+        if agent_no:
+            one = agents.get(agent_no)
             if one is None:
-                one = agents[row.agent_no] = _agent(sure, seq)
+                one = agents[agent_no] = _agent(sure, seq)
             if sure == "strong" and one["strength"] == "weak":
                 one["strength"], one["first"] = "strong", seq
-            one["sessions"].add(row.session_no)
+            one["sessions"].add(session_no)
             one["steps"] += 1
-            one["cost"] += row.cost
-        if row.tool is not None and seq != cascade.origin and row.state in ("forwarded", "held"):
-            did = tools.setdefault(
-                (row.tool, sure), {"succeeded": 0, "pending": 0, "failed": 0, "other": 0, "first": seq}
-            )
+            one["cost"] += cost
+        if tool is not None and seq != cascade.origin and state in ("forwarded", "held"):
+            did = tools.get((tool, sure))
+            if did is None:
+                did = {"succeeded": 0, "pending": 0, "failed": 0, "other": 0, "first": seq}
+                tools[tool, sure] = did
             # What is held went nowhere yet, whatever it says of itself.
-            did["pending" if row.state == "held" else counted.get(row.status or "", "other")] += 1
+            did["pending" if state == "held" else counted.get(status or "", "other")] += 1
     for number, seq in cascade.received(found).items():
         if number not in agents:
-            agents[number] = _agent("received", seq) | {"sessions": {cascade.steps[seq].session_no}}
+            agents[number] = _agent("received", seq) | {"sessions": {cascade.row(seq).session_no}}
     facts = [fact_id for seq in order for fact_id in cascade.made.get(seq, ())]
     return {"agents": agents, "tools": tools, "spend": spend, "sessions": sessions, "facts": facts}
 

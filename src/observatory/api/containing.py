@@ -89,14 +89,15 @@ async def contained(house: House, who: Principal, cascade: Cascade, found: Taint
 
 def _held(cascade: Cascade, found: Tainted) -> tuple[set[int], dict[int, set[int]]]:
     """Agents that hold it, and the sessions each holds it in."""
-    holders = {row.agent_no for seq in found.depth if (row := cascade.steps[seq]).agent_no}
-    holders |= cascade.received(found).keys()
+    holders = set(cascade.received(found))
     rooms: dict[int, set[int]] = {}
     for seq in found.depth:
-        row = cascade.steps[seq]
-        rooms.setdefault(row.agent_no, set()).add(row.session_no)
-        if row.recipient_no and row.state == "forwarded":
-            rooms.setdefault(row.recipient_no, set()).add(row.session_no)
+        _, _, _, session_no, agent_no, recipient_no, state, *_ = cascade.steps[seq]
+        if agent_no:
+            holders.add(agent_no)
+        rooms.setdefault(agent_no, set()).add(session_no)
+        if recipient_no and state == "forwarded":
+            rooms.setdefault(recipient_no, set()).add(session_no)
     return holders, rooms
 
 

@@ -10,11 +10,12 @@ in as they are asked for (`wanted`), and whoever feeds decides how much is enoug
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
-from observatory.insight.cascade import Downstream, TaintRow
+from observatory.insight.cascade import Downstream, Row, TaintRow
+from observatory.insight.facts import PLACE_BITS
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
 STRONG: Final = frozenset({"parent", "span", "read", "exact"})
@@ -49,7 +50,7 @@ class Cascade:
 
     def __init__(self, seq: int, session_no: int) -> None:
         self.origin = seq
-        self.steps: dict[int, TaintRow] = {}
+        self.steps: dict[int, Row] = {}
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
         self.made: dict[int, list[int]] = {}  # step -> its facts
@@ -65,7 +66,14 @@ class Cascade:
         self._names: dict[int, int] = {}  # key of a name -> step
         self._home: dict[int, int] = {}  # step -> session, of those not loaded
         self._ahead: set[tuple[int, int]] = set()  # (parent, child) known before the child itself
+        # Most steps are none of these: their children are all there is to know of them.
+        self._taken: set[int] = set()  # steps somebody used a fact of
+        self._late: set[int] = set()  # parents that came after a child
+        self._addressed: set[int] = set()  # steps that were forwarded to another agent
         self._walked = 0
+
+    def row(self, seq: int) -> TaintRow:
+        return TaintRow(*self.steps[seq])
 
     def feed(self, down: Downstream, sessions: set[int]) -> None:
         """Everything of these sessions; then as far as it goes."""
@@ -73,9 +81,9 @@ class Cascade:
         self.wanted -= sessions
         self._parents = None
         steps, names, turns, reached = self.steps, self._names, self._turns, self._reached
-        ahead = self._ahead
+        ahead, addressed, declared = self._ahead, self._addressed, self._declared
         again: set[int] = set()  # steps there was news of
-        waiting: list[tuple[int, int, str]] = []
+        waiting: list[tuple[int, int, str]] = []  # a parent may come after its child
         spanned: list[tuple[int, int]] = []
         for row in sorted(down.steps, key=itemgetter(0)):
             seq = row[0]
@@ -83,19 +91,25 @@ class Cascade:
                 steps[seq] = row
                 names[row[1]] = seq
                 turns.setdefault((row[3], row[4]), []).append(seq)
+                if row[5] and row[5] != row[4] and row[6] == "forwarded":
+                    addressed.add(seq)
                 if seq in reached:
                     again.add(seq)
             key, how = row[11], row[12]
-            if key is None or how is None:
+            if key is None:
                 continue
             if how == "span":
                 spanned.append((key, seq))
-            else:
+                continue
+            if how != "inferred":
+                declared.add(seq)
+            parent = names.get(key)
+            if parent is None:
                 waiting.append((key, seq, how))
+            elif (parent, seq) not in ahead:
+                self._link(parent, seq, LINKS.get(how, "parent"), again)
         for key, seq, how in waiting:
             parent = names.get(key)
-            if how != "inferred":
-                self._declared.add(seq)
             if parent is not None and (parent, seq) not in ahead:
                 self._link(parent, seq, LINKS.get(how, "parent"), again)
         self._span(spanned, again)
@@ -108,6 +122,7 @@ class Cascade:
             self.made.setdefault(seq, []).append(fact_id)
         for fact_id, seq, how, weight, session_no in down.uses:
             self._home[seq] = session_no
+            self._taken.add(fact_id >> PLACE_BITS)
             self._uses.setdefault(fact_id, []).append((seq, USES.get(how, "near"), weight))
         self._spread(again)
 
@@ -130,6 +145,8 @@ class Cascade:
             return
         self._linked.append((parent, seq, kind))
         (self._guessed if kind == "inferred" else self._sure).setdefault(parent, []).append(seq)
+        if seq < parent:
+            self._late.add(parent)
         if parent in self._reached:
             again.add(parent)
 
@@ -138,20 +155,22 @@ class Cascade:
         stack, reached, steps = list(again), self._reached, self.steps
         while stack:
             here = stack.pop()
-            for seq in (*self._after(here, True), *self._after(here, False)):
-                if seq in reached:
-                    continue
-                reached.add(seq)
-                if seq in steps:
-                    stack.append(seq)
-                elif self._home[seq] not in self.loaded:
-                    self.wanted.add(self._home[seq])
+            for sure in (True, False):
+                for seq in self._after(here, sure):
+                    if seq in reached:
+                        continue
+                    reached.add(seq)
+                    if seq in steps:
+                        stack.append(seq)
+                    elif self._home[seq] not in self.loaded:
+                        self.wanted.add(self._home[seq])
 
-    def _after(self, seq: int, sure: bool) -> list[int]:
+    def _after(self, seq: int, sure: bool) -> Sequence[int]:
         """Steps that edges of one strength lead to."""
-        found = list((self._sure if sure else self._guessed).get(seq, ()))
-        if found and min(found) < seq:
-            found = [child for child in found if child > seq or not self._closes(seq, child)]
+        linked = (self._sure if sure else self._guessed).get(seq, ())
+        if seq not in self._taken and seq not in self._late and (sure or seq not in self._addressed):
+            return linked
+        found = [child for child in linked if child > seq or not self._closes(seq, child)]
         for fact_id in self.made.get(seq, ()):
             for user, kind, _ in self._uses.get(fact_id, ()):
                 if (kind in STRONG) is sure and user != seq:
@@ -181,9 +200,9 @@ class Cascade:
 
     def _answer(self, seq: int) -> int | None:
         """The next step there of the agent this one was addressed to, unless that names its own parents."""
-        row = self.steps.get(seq)
-        if row is None or not row[5] or row[5] == row[4] or row[6] != "forwarded":
+        if seq not in self._addressed:
             return None
+        row = self.steps[seq]
         turns = self._turns.get((row[3], row[5]), [])
         place = bisect_right(turns, seq)
         return turns[place] if place < len(turns) and turns[place] not in self._declared else None
@@ -200,21 +219,25 @@ class Cascade:
                 best: dict[int, float] | None = None
                 for child in self._after(seq, True):
                     if child not in depth and child in steps:
-                        best = self._best(seq) if best is None else best
                         depth[child] = away
-                        weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
+                        if seq in self._taken:
+                            best = self._best(seq) if best is None else best
+                            weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
+                        else:  # by a declared link: as sure as this one
+                            weight[child] = weight[seq]
                         after.append(child)
             level = after
         strong = frozenset(depth)
+        # Of strong ones only those that have a weak way on are looked at again.
         levels: dict[int, list[int]] = {}
-        for seq, away in depth.items():
-            levels.setdefault(away, []).append(seq)
+        for seq in strong & (self._guessed.keys() | self._taken | self._addressed):
+            levels.setdefault(depth[seq], []).append(seq)
         away = 0
         while levels:
-            for seq in levels.pop(away, ()):
+            for seq in sorted(levels.pop(away, ())):
                 onward = self._after(seq, False)
                 if seq not in strong:
-                    onward += self._after(seq, True)
+                    onward = [*onward, *self._after(seq, True)]
                 best = None
                 for child in onward:
                     if child not in depth and child in steps:
@@ -226,38 +249,38 @@ class Cascade:
         return Tainted(depth, weight, strong)
 
     def _best(self, seq: int) -> dict[int, float]:
-        """Of each step after it the weight of the surest edge there."""
+        """Of each step after it the weight of the surest edge there; circles were left out before."""
         found: dict[int, float] = {}
-        for child, weight, _, _ in self._edges(seq, self.steps):
-            found[child] = max(found.get(child, 0.0), weight)
-        return found
-
-    def _edges(self, seq: int, wanted: Collection[int]) -> Iterator[tuple[int, float, Kind, int]]:
-        """(step, weight, kind, fact) of edges from one step to some others; circles are left out before."""
-        for children, kinds in ((self._sure, "parent"), (self._guessed, "inferred")):
-            for child in children.get(seq, ()):
-                if child in wanted:
-                    yield child, WEIGHTS[kinds], "parent" if kinds == "parent" else "inferred", 0
-        for fact_id in self.made.get(seq, ()):
-            for user, kind, weight in self._uses.get(fact_id, ()):
-                if user in wanted and user != seq:
-                    yield user, round(weight, 3), kind, fact_id
         answer = self._answer(seq)
-        if answer is not None and answer in wanted:
-            yield answer, WEIGHTS["message"], "message", 0
+        if answer is not None:
+            found[answer] = WEIGHTS["message"]
+        for children, weight in ((self._guessed, WEIGHTS["inferred"]), (self._sure, WEIGHTS["parent"])):
+            for child in children.get(seq, ()):
+                found[child] = max(found.get(child, 0.0), weight)
+        for fact_id in self.made.get(seq, ()):
+            for user, _, weight in self._uses.get(fact_id, ()):
+                if user != seq:
+                    found[user] = max(found.get(user, 0.0), round(weight, 3))
+        return found
 
     def evidence(self, found: Tainted, wanted: Collection[int]) -> dict[int, list[Edge]]:
         """Of some steps the edges that lead to them from tainted ones, the surest first."""
         told: dict[int, list[Edge]] = {seq: [] for seq in wanted}
-        spans = {(parent, seq) for parent, seq, kind in self._linked if kind == "span" and seq in told}
         if self.origin in told:
             told[self.origin].append(Edge("origin", 1.0, self.origin, 0))
-        among = set(told) - {self.origin}
-        for seq in found.depth:
-            for child, weight, kind, fact_id in self._edges(seq, among):
-                if child > seq or kind not in ("parent", "inferred") or not self._closes(seq, child):
-                    how: Kind = "span" if (seq, child) in spans and kind == "parent" else kind
-                    told[child].append(Edge(how, weight, seq, fact_id))
+        among, tainted = set(told) - {self.origin}, found.depth
+        for parent, seq, kind in self._linked:
+            if seq in among and parent in tainted and (seq > parent or not self._closes(parent, seq)):
+                told[seq].append(Edge(kind, WEIGHTS[kind], parent, 0))
+        for fact_id, users in self._uses.items():
+            source = fact_id >> PLACE_BITS
+            for user, kind, weight in users if source in tainted else ():
+                if user in among and user != source:
+                    told[user].append(Edge(kind, round(weight, 3), source, fact_id))
+        for seq in self._addressed & tainted.keys():
+            answer = self._answer(seq)
+            if answer in among:
+                told[answer].append(Edge("message", WEIGHTS["message"], seq, 0))
         return {
             seq: sorted(edges, key=lambda edge: (-edge.weight, edge.from_seq))[:EVIDENCE]
             for seq, edges in told.items()

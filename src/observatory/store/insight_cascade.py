@@ -9,11 +9,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, select
 
 from observatory.insight.cascade import Downstream, SignRow, Spot, TaintRow, Upstream
+from observatory.insight.facts import PLACE_BITS
 from observatory.store.derived_tables import agent_minutes, facts, links, steps, uses
 from observatory.store.fetches import Fetches
 
 MOST = 500  # values of one IN list
-PLACE_BITS = 18  # of a fact's number, below its step's
+DENSE = 4  # one in so many
 
 
 class CascadeReads(Fetches):
@@ -39,28 +40,44 @@ class CascadeReads(Fetches):
     ) -> Downstream:
         among = sorted(sessions)
         mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
-        rows = await self.fetch(
-            tenant_id,
-            _stepped(tenant_id, TaintRow._fields).where(mine).limit(limit + 1),
-        )
+        stepped = _stepped(tenant_id, TaintRow._fields).limit(limit + 1)
+        dense = await self._is_dense(tenant_id, mine, after)
+        if dense:
+            past = (steps.c.tenant_id == tenant_id, steps.c.seq >= after)
+            stepped = stepped.where(*past, (steps.c.session_no + 0).in_(among))
+        else:
+            stepped = stepped.where(mine)
+        rows = await self.fetch_plain(tenant_id, stepped)
         made = and_(
             facts.c.tenant_id == tenant_id,
             facts.c.session_no.in_(among),
             facts.c.fact_id >= after << PLACE_BITS,
         )
-        known = await self.fetch(tenant_id, select(facts.c.fact_id, facts.c.seq).where(made).limit(limit))
+        known = await self.fetch_plain(
+            tenant_id, select(facts.c.fact_id, facts.c.seq).where(made).limit(limit)
+        )
         used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
         columns = (uses.c.fact_id, uses.c.seq, uses.c.kind, uses.c.weight, uses.c.session_no)
         taken = (
-            await self.fetch(
+            await self.fetch_plain(
                 tenant_id, select(*columns).select_from(facts.join(uses, used)).where(made).limit(limit)
             )
             if known
             else []
         )
-        abroad = await self._abroad(tenant_id, mine, among, limit)
-        cut = max(len(known), len(taken), len(abroad)) >= limit or len(rows) > limit
-        return Downstream(list(map(TaintRow._make, rows[:limit])), known, taken, abroad, cut)
+        if dense:
+            abroad, more = await self._since(tenant_id, rows, among, after, DENSE * limit)
+        else:
+            abroad = await self._abroad(tenant_id, mine, among, limit)
+            more = len(abroad) >= limit
+        cut = more or max(len(known), len(taken)) >= limit or len(rows) > limit
+        return Downstream(rows[:limit], known, taken, abroad, cut)
+
+    async def _is_dense(self, tenant_id: str, mine: ColumnElement[bool], after: int) -> bool:
+        """Whether these are so much of what there is since then that the table is better read through."""
+        newest = select(func.max(steps.c.seq)).where(steps.c.tenant_id == tenant_id).scalar_subquery()
+        ((count, head),) = await self.fetch(tenant_id, select(func.count(), newest).where(mine))
+        return bool((head or 0) - after < DENSE * count)
 
     async def _abroad(
         self, tenant_id: str, mine: ColumnElement[bool], among: list[int], limit: int
@@ -77,7 +94,23 @@ class CascadeReads(Fetches):
             .select_from(steps.join(links, child))
             .where(mine)
         )
-        return await self.fetch(tenant_id, query.limit(limit))
+        return await self.fetch_plain(tenant_id, query.limit(limit))
+
+    async def _since(
+        self, tenant_id: str, rows: list[Any], among: list[int], after: int, limit: int
+    ) -> tuple[list[Any], bool]:
+        """The same out of all that other sessions link to since then."""
+        columns = (links.c.parent_key, links.c.seq, links.c.session_no, links.c.kind)
+        query = select(*columns).where(
+            links.c.tenant_id == tenant_id,
+            links.c.seq >= after,
+            (links.c.session_no + 0).not_in(among),
+            links.c.kind != "span",
+        )
+        found = await self.fetch_plain(tenant_id, query.limit(limit))
+        numbers = {row[1]: row[0] for row in rows} if found else {}
+        mine = [(numbers[row[0]], *row[1:]) for row in found if row[0] in numbers]
+        return mine, len(found) >= limit
 
     async def upstream(self, tenant_id: str, sessions: Collection[int], until: int, limit: int) -> Upstream:
         among = sorted(sessions)
