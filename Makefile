@@ -1,4 +1,4 @@
-# Everything runs from the project's own `.venv`; nothing needs root, uv, Docker or Node beforehand.
+# Everything runs from the project's own `.venv`; nothing needs root, uv, Docker, Node or a browser beforehand.
 # A bare machine needs Python 3.11 or newer and make.
 
 SHELL := /bin/bash
@@ -20,7 +20,7 @@ export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup test test-both check bench bench-peers soak trace demo schemas clean
+.PHONY: help setup windows test test-both check bench bench-peers soak trace demo schemas shots clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,18 +46,29 @@ $(SYNCED): pyproject.toml uv.lock | $(UV)
 	@$(UV) sync --quiet --locked --all-extras --inexact --python $(PY)
 	@touch $@
 
-test: $(SYNCED)  ## run all tests
+# Nothing is built when what was built is of the present sources.
+windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with the locked dependencies
+	@$(PY) tools/windows.py build
+
+test: windows  ## run all tests, those in a real browser too
+	@$(PY) tools/windows.py test
+	@$(PY) -m tools.chromium
 	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
 
-test-both: $(SYNCED)  ## run all tests, every flow on SQLite and on PostgreSQL
+test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL
+	@$(PY) tools/windows.py test
+	@$(PY) -m tools.chromium
 	@BOTH=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
 
-check: $(SYNCED)  ## lint, format, types, layers, generated schemas
+check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@$(PY) -m observatory.api.schemas --check
+	@$(PY) tools/windows_types.py --check
+	@$(PY) tools/windows.py check
+	@$(PY) tools/windows.py test
 
 bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
 	@$(PY) -m bench
@@ -72,12 +83,17 @@ soak: $(SYNCED)  ## the long fault runs: kill -9, 100 times under load and 200 t
 trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open
 	@$(PY) tools/trace.py
 
-demo: $(SYNCED)  ## run the product with a live simulated mesh
+demo: windows  ## run the product with a live simulated mesh
 	@.venv/bin/observatory demo
 
-schemas: $(SYNCED)  ## write schemas/ anew from the wire types
+schemas: $(SYNCED)  ## write schemas/ and the types of ui/ anew from the wire types
 	@$(PY) -m observatory.api.schemas --write
+	@$(PY) tools/windows_types.py
+
+shots: windows  ## take the pictures of docs/windows anew from the running demo
+	@$(PY) -m tools.shots
 
 clean:  ## remove the environment and every cache
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
+	@rm -rf ui/node_modules src/observatory/api/windows .browser
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-COUNTED = ("tests/contract/", "tests/flows/", "tests/vectors/", "tests/browser/", "ui/e2e/")
+COUNTED = ("tests/contract/", "tests/flows/", "tests/vectors/", "tests/windows/", "ui/e2e/")
 NO_CODE_LIMIT = 60
 
 REQUIREMENT = re.compile(r"^- R(\d+) · (.+)$", re.MULTILINE)
@@ -139,7 +139,7 @@ def collect(root: Path) -> Trace:
     trace = Trace(read_texts(root / "docs/requirements.md"))
     read_reasons(root / "tools/no_code.md", trace)
     sources = [(path, marks_in_python) for path in sorted((root / "tests").rglob("*.py"))]
-    browser = [*(root / "ui/e2e").rglob("*.ts"), *(root / "tests/browser").rglob("*.ts")]
+    browser = [*(root / "ui/e2e").rglob("*.ts"), *(root / "tests/windows").rglob("*.ts")]
     sources += [(path, marks_in_typescript) for path in sorted(browser)]
     for path, read in sources:
         place = path.relative_to(root).as_posix()

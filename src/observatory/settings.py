@@ -20,7 +20,7 @@ from observatory.errors import StartupError
 VERSION = "0.1.0"
 PREFIX = "OBSERVATORY_"
 # Read by the SDK and by tests of this project, not by the server.
-FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG"})
+FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG", "CHROMIUM"})
 DATABASES = ("postgresql://", "postgres://", "sqlite:///")
 
 # A time or a count that must be at least one.

@@ -243,3 +243,31 @@ def spent(server: Server) -> Answers:
             asked: Json = {"level": level, "layout": layout}
             for more in (asked, asked | {"limit": 1}, asked | {"at": now}):
                 yield "fleet_map", http.get("/v1/fleet", params=more)
+
+
+def windowed(server: Server) -> Answers:
+    """What the windows ask: panels, the tray, the inbox, an agent where it works."""
+    line = Line(server, "windowed")
+    http = line.http
+    assert line.say("a").status_code == 202
+    assert line.say("gate", gate=True).status_code == 202
+    assert server.send(acceptable(server, "status_alert")).status_code == 202
+    assert server.send(b"{}").status_code == 422
+    settled(server)
+    for window in ("60s", "1h", "2h"):
+        yield "fleet_throughput", http.get("/v1/fleet/throughput", params={"window": window})
+    yield "fleet_latency", http.get("/v1/fleet/latency")
+    yield "fleet_latency", http.get("/v1/fleet/latency?minutes=0")
+    yield "fleet_health", http.get("/v1/fleet/health")
+    for query in ("", "?limit=1", "?kind=violation", "?kind=nonsense", "?cursor=nonsense"):
+        yield "list_alerts", http.get(f"/v1/alerts{query}")
+    for query in ("", "?kind=gate", "?kind=nonsense"):
+        yield "list_waiting", http.get(f"/v1/waiting{query}")
+    for query in ("?q=windowed", "?status=waiting", "?status=nonsense"):
+        yield "list_sessions", http.get(f"/v1/sessions{query}")
+    for agent in ("windowed", NONE):
+        path = f"/v1/agents/{agent}"
+        yield "agent_sessions", http.get(f"{path}/sessions")
+        yield "pause_agent", http.post(f"{path}/pause", json={"note": "look"})
+        yield "unpause_agent", http.post(f"{path}/unpause", json={})
+        yield "unpause_agent", http.post(f"{path}/unpause", json={})

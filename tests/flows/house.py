@@ -19,6 +19,8 @@ BODIES: dict[str, Json] = {
     "ack_inbox": {"ids": ["dlv_1-1"]},
     "leave_session": ON_AGENT,
     "evict_agent": {},
+    "pause_agent": {},
+    "unpause_agent": {},
     "pause": ON_AGENT,
     "unpause": ON_AGENT,
     "cancel": ON_AGENT,

@@ -33,6 +33,8 @@ def clean_environment(**more: str) -> dict[str, str]:
 class Server:
     """One gateway process. `http(role)` gives a client that carries that role's key."""
 
+    verb = "serve"
+
     def __init__(
         self, folder: Path, *options: str, port: int = 0, environment: dict[str, str] | None = None
     ) -> None:
@@ -49,10 +51,14 @@ class Server:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         credentials = self.folder / "credentials.json"
         before = credentials.stat().st_mtime_ns if credentials.exists() else 0
-        command = [*COMMAND, "serve", "--data", str(self.folder), "--port", str(self.port), *self._options]
+        command = [*COMMAND, self.verb, "--data", str(self.folder), "--port", str(self.port)]
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment
+                [*command, *self._options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
             )
         deadline = time.monotonic() + DEADLINE_S
         while not self._is_ready(credentials, before):

@@ -36,7 +36,7 @@ def children_of_demo(folder: Path) -> list[str]:
 
 @pytest.mark.req(137, 138)
 def test_the_demo_runs_in_an_empty_home_and_ends_by_itself(tmp_path: Path) -> None:
-    run = observatory("demo", "--port", "0", "--rate", "60", "--seconds", "4", home=tmp_path)
+    run = observatory("demo", "--port", "0", "--rate", "60", "--pace", "9", "--seconds", "4", home=tmp_path)
     assert run.returncode == 0, run.stderr
     assert re.search(r"http://127\.0\.0\.1:\d+/login\?token=\S+", run.stdout)
     summary = re.search(
@@ -47,6 +47,8 @@ def test_the_demo_runs_in_an_empty_home_and_ends_by_itself(tmp_path: Path) -> No
     assert accepted > 50 and rejected > 0 and sessions > 1 and agents > 5
     assert "chain verified: yes" in run.stdout
     assert re.search(r"^\d+ accepted, .* \| last: ", run.stdout, re.MULTILINE)
+    assert re.search(r"^\[gate\] publisher-alpha-1 asks .* http://127\.0\.0\.1:\d+/inbox$", run.stdout, re.M)
+    assert "A tour in five steps:" in run.stdout
     folder = tmp_path / ".observatory/demo"
     assert folder_is_free(folder)
     assert children_of_demo(folder) == []
@@ -72,6 +74,12 @@ def test_ctrl_c_ends_the_demo_its_mesh_and_its_gateway(tmp_path: Path) -> None:
     assert "chain verified: yes" in rest and "Traceback" not in problems
     assert folder_is_free(folder)
     assert children_of_demo(folder) == []
+
+
+def test_an_unknown_incident_is_told_with_the_names_there_are(tmp_path: Path) -> None:
+    wrong = observatory("demo", "--data", str(tmp_path / "demo"), "--incident", "earthquake")
+    assert wrong.returncode == 1
+    assert "no incident is called earthquake; there are gate, violation, loop" in wrong.stderr
 
 
 def test_the_demo_passes_on_why_its_gateway_cannot_start(server: Server, tmp_path: Path) -> None:

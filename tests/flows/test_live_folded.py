@@ -17,6 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from observatory.protocol.clock import to_ns
 from tests.flows.fleet import named, say
 from tests.flows.graphs import Json, ask, dag, new, send, send_all, step
+from tests.flows.insight import settled
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.flows.workers import did, work
@@ -161,9 +162,10 @@ def test_sessions_are_told_as_the_list_shows_them_s289(either_tenant: Tenant) ->
         reader.until(lambda: reader.of("sessions", "session").get("ses-new", {}).get("messages") == 2)
         assert server.send(work("bob", session="ses-new", hitl=True)).json()["state"] == "held"
         reader.until(lambda: reader.of("sessions", "session")["ses-new"]["held"] == 1)
+        settled(server)  # goals and trails are told when they are folded
         listed = {one["session_id"]: one for one in ask(server, "/v1/sessions")["items"]}
-        told = bare(reader.of("sessions", "session"))
-        assert {name: one | {"kind": "session", "id": name} for name, one in listed.items()} == told
+        wanted = {name: one | {"kind": "session", "id": name} for name, one in listed.items()}
+        reader.until(lambda: bare(reader.of("sessions", "session")) == wanted)
 
 
 @pytest.mark.req(150, 171)
@@ -330,6 +332,7 @@ def test_after_a_restart_the_same_records_are_told_s287(either_analysed_server: 
     server, session = either_analysed_server, new()
     topics = ("sessions", f"session:dag:{session}")
     send_all(server, [step(session, "root"), step(session, "child", "root"), step(session, "lost", "nobody")])
+    settled(server)
     with following(server, *topics) as before:
         before.until(lambda: before.of("sessions", "session") and before.of(topics[1], "summary"))
     with following(server, *topics, after=before.seq) as back:

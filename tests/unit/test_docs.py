@@ -5,6 +5,7 @@ that speaks of what does not exist. Modules are imported inside the tests: a bro
 """
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -135,8 +136,12 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
         *(requirement for group in project["dependency-groups"].values() for requirement in group),
     ]
     names = {re.split(r"[\[<>=!~; ]", requirement)[0].lower() for requirement in wanted}
+    for place in ("ui", "tools/browser"):
+        package = json.loads((ROOT / place / "package.json").read_text("utf-8"))
+        asked = {**package["dependencies"], **package.get("devDependencies", {})}
+        names |= {name for name in asked if not name.startswith("@types/")}
     record = (ROOT / "docs/decisions/ADR-023-dependencies.md").read_text("utf-8")
-    listed = {name.lower() for name in re.findall(r"^\| ([\w.-]+)", record, re.MULTILINE)}
+    listed = {name.lower() for name in re.findall(r"^\| (@?[\w./-]+)", record, re.MULTILINE)}
     assert names == listed - {"dependency"}
 
 

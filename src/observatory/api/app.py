@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from litestar import Litestar, Response, get
 from litestar.datastructures import Cookie
@@ -17,10 +17,12 @@ from litestar.di import Provide
 from litestar.enums import MediaType
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import OpenAPIConfig
-from litestar.params import FromPath, FromQuery
+from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
 from observatory.api import openapi
+from observatory.api.agent_rooms import agent_rooms
+from observatory.api.alerts import alerts
 from observatory.api.annotations import annotations_router
 from observatory.api.answers import Refusal, json
 from observatory.api.auth import COOKIE
@@ -47,6 +49,7 @@ from observatory.api.instructions import instructions
 from observatory.api.kill_switch import kill_switch
 from observatory.api.memory import memory
 from observatory.api.metrics import exposition, insight_metrics
+from observatory.api.panels import panels
 from observatory.api.policies import policies
 from observatory.api.regions import regions
 from observatory.api.registry import registry
@@ -56,6 +59,8 @@ from observatory.api.routing import routing
 from observatory.api.search import search_router
 from observatory.api.sessions import sessions
 from observatory.api.views import views
+from observatory.api.waiting import waiting_router
+from observatory.api.windows_door import WINDOWS, page_of_ours
 from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
 from observatory.gateway import access
 from observatory.protocol.answers import Refused
@@ -102,11 +107,6 @@ async def metrics(request: Call, house: Here) -> Response[str]:
     return Response(exposition(house) + await insight_metrics(house), media_type="text/plain; version=0.0.4")
 
 
-@get("/", include_in_schema=False)
-async def index() -> Response[bytes]:
-    return _page("index.html")
-
-
 @get("/docs", include_in_schema=False)
 async def docs() -> Response[bytes]:
     return _page("docs.html")
@@ -126,10 +126,17 @@ async def schema(request: Call, name: FromPath[str]) -> Response[bytes]:
 
 
 @get("/login", include_in_schema=False)
-async def login(house: Here, token: FromQuery[str] = "") -> Response[Any]:
+async def login(
+    request: Call,
+    house: Here,
+    token: FromQuery[str] = "",
+    next_page: Annotated[str, QueryParameter(name="next")] = "/",
+) -> Response[Any]:
     """One click: the link's token becomes the browser's cookie, and is worth nothing afterwards."""
     found = await house.auth.by_link(token)
     if found is None:
+        if "text/html" in request.headers.get("accept", ""):  # a person: the page says it, and takes a key
+            return Redirect("/?login=used", status_code=303)
         raise Refusal(
             401,
             "unauthorized",
@@ -158,7 +165,7 @@ async def login(house: Here, token: FromQuery[str] = "") -> Response[Any]:
         path="/",
         max_age=hours * 3600,
     )
-    return Redirect("/", status_code=303, cookies=[cookie])
+    return Redirect(page_of_ours(next_page), status_code=303, cookies=[cookie])
 
 
 @get("/logout", include_in_schema=False)
@@ -221,7 +228,7 @@ HANDLERS: list[Any] = [
     healthz,
     readyz,
     metrics,
-    index,
+    *WINDOWS,
     docs,
     script,
     schema,
@@ -241,6 +248,10 @@ HANDLERS: list[Any] = [
     entropy,
     detectors,
     fleet,
+    panels,
+    alerts,
+    agent_rooms,
+    waiting_router,
     regions,
     costs,
     decisions,

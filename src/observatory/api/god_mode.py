@@ -13,7 +13,7 @@ from litestar import Response, Router, delete, get, post, put
 from litestar.params import FromPath, JSONBody
 
 from observatory.api.answers import Refusal, json
-from observatory.api.auth import PERMISSIONS
+from observatory.api.auth import PERMISSIONS, allows
 from observatory.api.gate import need, principal_of
 from observatory.api.house import Call, Here, House
 from observatory.gateway import access
@@ -59,14 +59,20 @@ class NewLogin(msgspec.Struct, kw_only=True):
     user_id: Name | None = None
 
 
-@get("/tenants", summary="Tenants you may see", operation_id="list_tenants")
+@get("/tenants", summary="Tenants you may see, and the one you are in", operation_id="list_tenants")
 async def list_tenants(request: Call, house: Here) -> Response[bytes]:
-    principal = await need(request, house, "admin")
-    if principal.tenant_id == HOME_TENANT:
+    """A user belongs to one tenant and enters no other: whoever would, signs in there (S312)."""
+    principal = await need(request, house, "read")
+    if principal.tenant_id == HOME_TENANT and allows(principal, "admin"):
         rows = await house.store.tenant_rows()
     else:
         rows = await house.store.rows(principal.tenant_id, "tenants")
-    return json({"items": [_shown(row) for row in rows], "next_cursor": None})
+    mine = principal.tenant_id
+    items = [
+        _shown(row) | {"current": row["tenant_id"] == mine, "may_enter": row["tenant_id"] == mine}
+        for row in rows
+    ]
+    return json({"items": items, "next_cursor": None})
 
 
 @post("/tenants", summary="Create a tenant with its first admin", operation_id="create_tenant")
@@ -211,15 +217,27 @@ async def create_login(request: Call, house: Here, data: JSONBody[NewLogin]) -> 
 @get("/whoami", summary="Who this key or cookie is", operation_id="whoami")
 async def whoami(request: Call, house: Here) -> Response[bytes]:
     principal = await principal_of(request, house)
+    tenant_id, user_id = principal.tenant_id, principal.user_id
+    tenants = await house.store.rows(tenant_id, "tenants")
+    users = [] if user_id is None else await house.store.rows(tenant_id, "users", user_id=user_id)
+    user: dict[str, Any] = users[0] if users else {"name": None, "display_name": None}
     return json(
         {
-            "tenant_id": principal.tenant_id,
+            "tenant_id": tenant_id,
+            "tenant_name": tenants[0]["display_name"] if tenants else tenant_id,
             "role": principal.role,
-            "user_id": principal.user_id,
+            "user_id": user_id,
+            "user_name": user["name"],
+            "display_name": user["display_name"],
             "agent_id": principal.agent_id,
-            "permissions": sorted(PERMISSIONS[principal.role]),
+            "permissions": sorted(one for one in PERMISSIONS[principal.role] if _may(principal, one)),
         }
     )
+
+
+def _may(principal: Principal, permission: str) -> bool:
+    """The role's, narrowed by the key's scopes: what a window offers, the doors allow."""
+    return not principal.scopes or permission in principal.scopes
 
 
 async def make_user(house: House, who: Principal, name: str, display_name: str, role: str) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class House:
     feed: Feed
     doors: Doors = field(default_factory=Doors)
     clock: Callable[[], int] = time.time_ns
+    started_ns: int = field(default_factory=time.time_ns)
 
     async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
         """Submit an act that may change access; whatever was cached of it is forgotten."""

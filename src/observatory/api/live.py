@@ -3,7 +3,8 @@
 Client: `{op: "subscribe", topics: […], after?}`. Server: `{type, topic, seq, items}` where `seq` is the
 cursor to come back with. A reader that asks for the past is served all of it, at its own pace; one that
 falls behind the present by more than the backlog is told to `resync` and goes on from the head.
-Topics of records (`fleet`, `sessions`, `session:dag:{id}`) are served beside them by live_folded.py.
+Topics of records (`fleet`, `sessions`, `waiting`, `session:dag:{id}`) are served beside them by
+live_folded.py.
 """
 
 from __future__ import annotations

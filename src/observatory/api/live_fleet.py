@@ -2,9 +2,9 @@
 
 Nodes follow the rules of the map (projections/topology.py) over rows of the registry: those that new
 messages touched at once, all of them once a second. Rates, edges and places come from minute counters, read
-beside the ticks every five seconds, or less often when that is dear. What is told is rounded, and no age is
-told in words, so that a record changes when something happened and not because time passes. Above `COMPACT`
-agents a node has only what the map draws.
+beside the ticks every five seconds, or less often when that is dear; throughput and forks every second
+(live_pulse.py). What is told is rounded, and no age is told in words, so that a record changes when something
+happened and not because time passes. Above `COMPACT` agents a node has only what the map draws.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from observatory.api.fleet import GONE_NS, SAMPLED
 from observatory.api.house import House
+from observatory.api.live_pulse import Pulse
 from observatory.api.live_reading import touches
 from observatory.api.regions import places_of
 from observatory.api.standing import Around, around, facts_of
@@ -31,6 +32,9 @@ from observatory.projections.topology import COLOURS, judge
 COMPACT = 300
 MOST_TOUCHED = 2_000  # numbers since the last look; beyond it everybody is read
 SLOW_S, SLOW_REST = 5.0, 10
+# The pulse is begun so often; a look waits for it so long, what takes longer is told by the next. It waits
+# but little: whatever a look takes it rests for many times as long.
+BEAT_S, PATIENCE_S = 1.0, 0.025
 FEW_EDGES = 2_000  # so many are judged anew every second
 # Reasons without ages: when it was heard last is told by times.
 REASONS = {
@@ -64,6 +68,10 @@ class FleetSource:
         self._reading: asyncio.Task[Slow] | None = None
         self._asking: asyncio.Task[Around] | None = None
         self._slow_due = self._slow_began = 0.0
+        self._pulse = Pulse(house, tenant_id)
+        self._beating: asyncio.Task[list[Record]] | None = None
+        self._beat: list[Record] = []
+        self._beat_due = 0.0
         self._seen = 0
         self._was_compact, self._has_news = False, True
 
@@ -86,6 +94,11 @@ class FleetSource:
         moved = again or any(before.get(number) != self._nodes[number]["state"] for number in numbers)
         if moved:
             items += self._groups()
+        felt, self._beat = self._beat, await self._feel(now_ns, again)
+        items += self._beat
+        if felt is not self._beat:
+            there = {record["id"] for record in self._beat}
+            gone += [(record["kind"], record["id"]) for record in felt if record["id"] not in there]
         # Only what is read whole can tell what is gone; many edges are judged when there is news of them.
         whole = again and (self._has_news or len(self._slow.counts) + len(self._slow.sums) <= FEW_EDGES)
         if whole:
@@ -96,7 +109,7 @@ class FleetSource:
         return Look(items, gone, whole)
 
     async def close(self) -> None:
-        for task in (self._reading, self._asking):
+        for task in (self._reading, self._asking, self._beating):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -134,6 +147,22 @@ class FleetSource:
             if asked is not None and asked.exception() is None:
                 found = asked.result()
         return found
+
+    async def _feel(self, now_ns: int, again: bool) -> list[Record]:
+        """The newest pulse: begun once a second, taken when it is there."""
+        now = asyncio.get_running_loop().time()
+        if self._beating is None and (again or now >= self._beat_due):
+            self._beating, self._beat_due = self._begun(now_ns), now + BEAT_S
+        if self._beating is not None:
+            await asyncio.wait({self._beating}, timeout=PATIENCE_S if again else 0)
+            if self._beating.done():
+                beaten, self._beating = self._beating, None
+                if not isinstance(beaten.exception(), StoreError):
+                    return beaten.result()
+        return self._beat
+
+    def _begun(self, now_ns: int) -> asyncio.Task[list[Record]]:
+        return asyncio.create_task(self._pulse.read(now_ns, self._agents))
 
     def _renew(self, now_ns: int) -> None:
         """Minute counters are read beside the ticks: a slow one holds up no node."""

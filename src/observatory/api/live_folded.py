@@ -1,4 +1,4 @@
-"""Folded topics on the live channel: `fleet`, `sessions`, `session:dag:{id}` (rules S284–S293).
+"""Folded topics on the live channel: `fleet`, `sessions`, `waiting`, `session:dag:{id}` (rules S284–S293).
 
 Records by id and version: a snapshot replaces all a reader has of the topic, a delta upserts what is newer
 and drops what says `removed`. What is told is put together in daemons/feed.py, once for all readers.
@@ -15,6 +15,7 @@ from observatory.api.house import House
 from observatory.api.live_dag import DagSource
 from observatory.api.live_fleet import FleetSource
 from observatory.api.live_sessions import SessionsSource
+from observatory.api.live_waiting import WaitingSource
 from observatory.api.sockets import Socket
 from observatory.daemons.feed import FeedFull, Pace
 from observatory.daemons.feed_channel import Source
@@ -22,7 +23,7 @@ from observatory.protocol.identity import canonical_uuid
 from observatory.protocol.rules import SessionId
 from observatory.state import Principal
 
-PLAIN = ("fleet", "sessions")
+PLAIN = ("fleet", "sessions", "waiting")
 DAG = "session:dag:"
 MOST = 16  # folded topics of one client
 SEND_S = 30.0
@@ -48,6 +49,8 @@ def source_of(house: House, tenant_id: str, topic: str) -> Source:
         return FleetSource(house, tenant_id)
     if topic == "sessions":
         return SessionsSource(house, tenant_id)
+    if topic == "waiting":
+        return WaitingSource(house, tenant_id)
     return DagSource(house, tenant_id, topic.removeprefix(DAG))
 
 

@@ -195,14 +195,18 @@ async def _do(
     answer = verdict.answer
     if isinstance(answer, Refused) and answer.reason == "not_held" and message_id is not None:
         raise await _why_not_held(house, act.principal, message_id)
-    if isinstance(answer, Commanded) and answer.remaining and who is not None:
-        # A long line goes in several transactions; whoever asked waits for the last.
-        while answer.remaining:
-            more = (await house.command(release.drain(who, session_id, house.clock()))).answer
-            if not isinstance(more, release.Drained) or not more.released:
-                break
-            answer.released, answer.remaining = (answer.released or 0) + more.released, more.remaining
+    if isinstance(answer, Commanded) and who is not None:
+        await drained(house, who, session_id, answer)
     return json(answer, verdict.code)
+
+
+async def drained(house: House, who: Principal, session_id: str, answer: Commanded) -> None:
+    """A long line goes in several transactions; whoever asked waits for the last."""
+    while answer.remaining:
+        more = (await house.command(release.drain(who, session_id, house.clock()))).answer
+        if not isinstance(more, release.Drained) or not more.released:
+            break
+        answer.released, answer.remaining = (answer.released or 0) + more.released, more.remaining
 
 
 async def _why_not_held(house: House, who: Principal, message_id: str) -> Refusal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -13,12 +15,18 @@ from observatory.api.contents import reduced
 from observatory.api.detectors import detectors_of
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
+from observatory.api.session_rows import SessionItem, beside, rooms, session_item
+from observatory.errors import StoreError
+from observatory.insight.rooms import Sought
+from observatory.insight.session_lines import key_of
+from observatory.projections.session_status import SessionStatus
 from observatory.projections.stuck import Stuck, asked_of, stuck_of
-from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import canonical_uuid
 
-# Sessions looked at together, and how often, when those that stand still are asked for.
+# Sessions looked at together, and how often, when those of one status are asked for.
 LOOK, LOOKS = 1_000, 10
+FOUND = 1_000  # goals, and agents, that match a question
+Row = dict[str, Any]
 
 
 class LastWord(NamedTuple):
@@ -42,25 +50,6 @@ class _Words(msgspec.Struct, omit_defaults=True):
     control: _Control | None = None
 
 
-class SessionItem(msgspec.Struct, kw_only=True):
-    session_id: str
-    trace_id: str
-    messages: int
-    held: int
-    agents_count: int
-    first_sequence_number: int
-    last_sequence_number: int
-    started_at: str
-    last_at: str
-    cost: float
-    entropy_score: float | None
-    severity: Literal["normal", "warning", "loop"]
-    loop_detected_at: str | None
-    stuck: bool
-    stuck_reason: Literal["silent", "pending"] | None
-    stuck_since: str | None
-
-
 class SessionMember(msgspec.Struct, kw_only=True):
     agent_id: str
     entity_id: str
@@ -80,19 +69,36 @@ class SessionAnswer(SessionItem, kw_only=True):
 async def list_sessions(
     request: Call,
     house: Here,
+    q: Annotated[
+        str | None,
+        QueryParameter(
+            min_length=1,
+            max_length=200,
+            description="Begin of the id, text of the goal or of an agent's name.",
+        ),
+    ] = None,
+    status: Annotated[SessionStatus | None, QueryParameter(description="Only those that stand so.")] = None,
     severity: FromQuery[Literal["warning", "loop"] | None] = None,
     stuck: Annotated[bool, QueryParameter(description="Only those that are stuck.")] = False,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
+    """Looks through at most 10,000 sessions when a status is asked for; the cursor leads on."""
     principal = await need(request, house, "read")
-    before = read_cursor(cursor)
-    if stuck:
-        return json(await _stuck_page(house, principal.tenant_id, before, limit, severity))
-    rows = await house.store.sessions_page(principal.tenant_id, before, limit + 1, severity)
+    tenant_id, before = principal.tenant_id, read_cursor(cursor)
+    sought = None if q is None else await _sought(house, tenant_id, q)
+
+    async def some(past: int | None, most: int) -> list[Row]:
+        if sought is None:
+            return await house.store.sessions_page(tenant_id, past, most, severity)
+        return await rooms(house).sessions_found(tenant_id, sought, past, most, severity)
+
+    if status is not None or stuck:
+        return json(await _sifted(house, tenant_id, some, before, limit, status, stuck))
+    rows = await some(before, limit + 1)
     last = rows[limit - 1]["last_seq"] if len(rows) > limit else None
-    standing = await standing_of(house, principal.tenant_id, rows[:limit])
-    return json(page([session_item(row, standing.get(row["session_no"])) for row in rows], limit, last))
+    items = await _items(house, tenant_id, rows[:limit])
+    return json(page([*items, *rows[limit:]], limit, last))
 
 
 @get("/sessions/stuck", summary="Sessions that stand still", operation_id="list_stuck_sessions")
@@ -100,8 +106,12 @@ async def list_stuck_sessions(
     request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
     """Silent, or with an action pending, for longer than `stuck_s`, and not ended; newest first."""
-    principal = await need(request, house, "read")
-    return json(await _stuck_page(house, principal.tenant_id, read_cursor(cursor), limit, None))
+    tenant_id = (await need(request, house, "read")).tenant_id
+
+    async def some(past: int | None, most: int) -> list[Row]:
+        return await house.store.sessions_page(tenant_id, past, most, None)
+
+    return json(await _sifted(house, tenant_id, some, read_cursor(cursor), limit, None, True))
 
 
 @get("/sessions/{session_id:str}", summary="One session with its members", operation_id="get_session")
@@ -113,8 +123,7 @@ async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> 
         raise Refusal(404, "not_found", "no session of this tenant has that id")
     members = await house.store.rows(principal.tenant_id, "members", session_no=rows[0]["session_no"])
     agents = {row["agent_no"]: row for row in await house.store.rows(principal.tenant_id, "agents")}
-    standing = await standing_of(house, principal.tenant_id, rows)
-    shown = session_item(rows[0], standing.get(rows[0]["session_no"]))
+    (shown,) = await _items(house, principal.tenant_id, rows)
     # Ruling 19: the latest cumulative figure of each agent, summed over agents.
     shown["cost"] = round(sum(member["cost"] for member in members), 9)
     shown["tokens"] = sum(member["tokens"] for member in members)
@@ -134,18 +143,52 @@ async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> 
     return json(shown)
 
 
-async def _stuck_page(
-    house: House, tenant_id: str, before: int | None, limit: int, severity: str | None
-) -> dict[str, Any]:
+async def _sought(house: House, tenant_id: str, q: str) -> Sought:
+    """Agents by the text of their name, goals by theirs; where insight is off no goal is found."""
+    text = key_of(q)
+    agents = await house.store.rows(tenant_id, "agents")
+    named = [
+        row["agent_no"]
+        for row in agents
+        if text in key_of(row["agent_id"]) or text in key_of(row["display_name"] or "")
+    ]
+    numbers: list[int] = []
+    with suppress(StoreError):
+        numbers = await house.derived.sessions_about(tenant_id, text, FOUND)
+    return Sought(canonical_uuid(q) or q.strip(), named[:FOUND], numbers)
+
+
+async def _items(house: House, tenant_id: str, rows: list[Row]) -> list[Row]:
+    words: dict[int, LastWord] = {}
+    standing = await standing_of(house, tenant_id, rows, words)
+    around = await beside(house, tenant_id, rows)
+    return [
+        session_item(row, standing.get(row["session_no"]), around, _has_ended(row, words)) for row in rows
+    ]
+
+
+def _has_ended(row: Row, words: dict[int, LastWord]) -> bool:
+    word = words.get(row["last_seq"])
+    return word is not None and word.has_ended
+
+
+async def _sifted(
+    house: House,
+    tenant_id: str,
+    some: Callable[[int | None, int], Awaitable[list[Row]]],
+    before: int | None,
+    limit: int,
+    status: str | None,
+    stuck: bool,
+) -> Row:
     """Looks through so many sessions and no more; the cursor leads on even when nothing was found."""
-    items: list[dict[str, Any]] = []
+    items: list[Row] = []
     for _ in range(LOOKS):
-        rows = await house.store.sessions_page(tenant_id, before, LOOK, severity)
-        standing = await standing_of(house, tenant_id, rows)
-        for row in rows:
+        rows = await some(before, LOOK)
+        for row, item in zip(rows, await _items(house, tenant_id, rows), strict=True):
             before = row["last_seq"]
-            if row["session_no"] in standing:
-                items.append(session_item(row, standing[row["session_no"]]))
+            if status in (None, item["status"]) and (item["stuck"] or not stuck):
+                items.append(item)
                 if len(items) == limit:
                     return {"items": items, "next_cursor": make_cursor(row["last_seq"])}
         if len(rows) < LOOK:
@@ -205,27 +248,6 @@ def _last_word(kind: str, raw: bytes | None) -> LastWord:
         return LastWord(kind, None, False)
     ended = words.control is not None and bool(words.control.is_terminal)
     return LastWord(kind, msgspec.json.encode(words), ended)
-
-
-def session_item(row: dict[str, Any], stuck: Stuck | None) -> dict[str, Any]:
-    return {
-        "session_id": row["session_id"],
-        "trace_id": row["trace_id"],
-        "messages": row["messages"],
-        "held": row["held"],
-        "agents_count": row["agents"],
-        "first_sequence_number": row["first_seq"],
-        "last_sequence_number": row["last_seq"],
-        "started_at": from_ns(row["started_ns"]),
-        "last_at": from_ns(row["last_ns"]),
-        "cost": round(row["cost"], 9),
-        "entropy_score": row["entropy"],
-        "severity": row["severity"],
-        "loop_detected_at": None if row["loop_ns"] is None else from_ns(row["loop_ns"]),
-        "stuck": stuck is not None,
-        "stuck_reason": None if stuck is None else stuck.reason,
-        "stuck_since": None if stuck is None else from_ns(stuck.since_ns),
-    }
 
 
 sessions = Router(

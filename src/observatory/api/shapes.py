@@ -6,6 +6,19 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from observatory.api.access_shapes import (
+    Disabled,
+    KeyItem,
+    LoginAnswer,
+    NewTenantAnswer,
+    Revoked,
+    RoleAnswer,
+    TenantItem,
+    UserItem,
+    Whoami,
+)
+from observatory.api.agent_rooms import ROOM_ANSWERS, AgentSession
+from observatory.api.alerts import AlertNotice
 from observatory.api.budgets import BudgetItem, RemovedBudget
 from observatory.api.cascade_shapes import CASCADE_ANSWERS
 from observatory.api.dag_shapes import DAG_ANSWERS
@@ -22,11 +35,14 @@ from observatory.api.kill_switch import (
     KillSwitchList,
     ReleasedKillSwitch,
 )
+from observatory.api.panels import PANEL_ANSWERS
 from observatory.api.policies import PolicyItem, PolicyList, RemovedPolicy
 from observatory.api.relay_shapes import HoldItem, InterventionItem
 from observatory.api.search_shapes import SEARCH_ANSWERS
-from observatory.api.sessions import SessionAnswer, SessionItem
+from observatory.api.session_rows import SessionItem
+from observatory.api.sessions import SessionAnswer
 from observatory.api.verification import VerifyAnswer
+from observatory.api.waiting import WaitingAnswer
 from observatory.gateway.inbox import Acked
 from observatory.gateway.interventions import Commanded
 from observatory.protocol.events import AuditEvent
@@ -198,81 +214,11 @@ class VersionItem(msgspec.Struct, kw_only=True):
     updated_by: str | None = None
 
 
-class TenantItem(msgspec.Struct, kw_only=True):
-    tenant_id: str
-    display_name: str
-    created_at: str
-    disabled_at: str | None
-
-
-class NewTenantAnswer(msgspec.Struct, kw_only=True):
-    tenant_id: str
-    user_id: str
-    key_id: str
-    key: str
-
-
-class UserItem(msgspec.Struct, kw_only=True):
-    tenant_id: str
-    user_id: str
-    name: str
-    display_name: str
-    role: str
-    created_at: str
-    disabled_at: str | None = None
-    invite_url: str | None = None
-
-
-class KeyItem(msgspec.Struct, kw_only=True):
-    tenant_id: str
-    key_id: str
-    public_id: str
-    role: str
-    scopes: list[str]
-    user_id: str | None
-    agent_id: str | None
-    label: str
-    created_at: str
-    created_by: str
-    expires_at: str | None
-    revoked_at: str | None = None
-    key: str | None = None
-
-
-class Disabled(msgspec.Struct, kw_only=True):
-    user_id: str
-    disabled: bool
-
-
-class Revoked(msgspec.Struct, kw_only=True):
-    key_id: str
-    revoked: bool
-
-
-class LoginAnswer(msgspec.Struct, kw_only=True):
-    url: str
-    user_id: str
-
-
-class Whoami(msgspec.Struct, kw_only=True):
-    tenant_id: str
-    role: str
-    user_id: str | None
-    agent_id: str | None
-    permissions: list[str]
-
-
 class Health(msgspec.Struct, kw_only=True):
     status: str
     detail: str | None = None
     database: str | None = None
     waiting: int | None = None
-
-
-class RoleAnswer(msgspec.Struct, kw_only=True):
-    user_id: str
-    role: str
-    revoked_keys: list[str]
 
 
 class InboxSender(msgspec.Struct, kw_only=True):
@@ -303,10 +249,15 @@ class InboxAnswer(msgspec.Struct, kw_only=True):
 ANSWERS: dict[str, Any] = (
     CASCADE_ANSWERS
     | FLEET_ANSWERS
+    | PANEL_ANSWERS
+    | ROOM_ANSWERS
     | FACT_ANSWERS
     | DAG_ANSWERS
     | SEARCH_ANSWERS
     | {
+        "agent_sessions": Page[AgentSession],
+        "list_alerts": Page[AlertNotice],
+        "list_waiting": WaitingAnswer,
         "read_inbox": InboxAnswer,
         "ack_inbox": Acked,
         "list_messages": Page[MessageItem],

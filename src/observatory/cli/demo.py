@@ -1,8 +1,8 @@
-"""`observatory demo`: the real gateway and a simulated mesh, as processes of their own, shown live.
+"""`observatory demo`: the real gateway and the simulated mesh "Atlas", as processes of their own, shown live.
 
-Nothing here is special: the mesh uses the SDK and a key, this screen the live channel and a key, and the
-closing line asks the gateway's own verifier. Ctrl-C, SIGTERM and `--seconds` all end it the same way:
-first the mesh, then what it said is read to the end, then the gateway.
+Nothing here is special: the mesh uses the SDK and an agent's key, the operator's part (`atlas`) and this
+screen the operator's, and the closing line asks the gateway's own verifier. Ctrl-C, SIGTERM and `--seconds`
+all end it the same way: first the mesh, then what it said is read to the end, then the gateway.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Annotated, Any
 
 import httpx2
 from cyclopts import Parameter
 
+from observatory.cli import atlas
 from observatory.cli.door import Api, read_credentials
 from observatory.cli.live import Feed, feed
 from observatory.cli.screen import Plain, Scene, Screen
@@ -29,6 +32,9 @@ from observatory.cli.terminal import CommandFailed, say
 READY_S = 60.0
 STOP_S = 15.0
 # What would lead the demo to someone's real gateway or database.
+# Shorter than for real agents: a silent one is to be seen within half a minute.
+LIVELY = {"OBSERVATORY_HEARTBEAT_CHECK_S": "12", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "60"}
+INCIDENTS = ("gate", "violation", "loop", "infection", "drift", "cascade", "budget", "silence")
 FOREIGN = ("OBSERVATORY_URL", "OBSERVATORY_KEY", "OBSERVATORY_DATA", "OBSERVATORY_DB", "OBSERVATORY_BUS")
 
 
@@ -36,29 +42,45 @@ def demo(
     *,
     data: Annotated[str, Parameter(help="Folder of the demo.")] = "~/.observatory/demo",
     port: Annotated[int | None, Parameter(help="Port, 4800 by default; 0 takes a free one.")] = None,
-    agents: Annotated[int, Parameter(help="How many simulated agents.")] = 12,
-    rate: Annotated[float, Parameter(help="Messages a second, all together.")] = 5.0,
+    agents: Annotated[int, Parameter(help="How many simulated agents; the first 60 are the story's.")] = 60,
+    rate: Annotated[float, Parameter(help="Messages a second, all together.")] = 6.0,
     seconds: Annotated[float | None, Parameter(help="End by itself after so long.")] = None,
-    seed: int = 7,
+    seed: Annotated[int, Parameter(help="What is said depends on it alone.")] = 7,
+    pace: Annotated[
+        float, Parameter(help="How fast incidents follow each other; 1 is a cycle of 4½ min.")
+    ] = 1.0,
+    incident: Annotated[
+        list[str] | None,
+        Parameter(help=f"Only this one, at once: {', '.join(INCIDENTS)}; or none. May be repeated."),
+    ] = None,
 ) -> None:
     """Run the product with a live simulated mesh; Ctrl-C ends it."""
-    if agents < 1 or rate <= 0 or (seconds is not None and seconds <= 0):
-        raise CommandFailed("--agents is at least 1, --rate and --seconds are more than 0")
+    if agents < 1 or rate <= 0 or pace <= 0 or (seconds is not None and seconds <= 0):
+        raise CommandFailed("--agents is at least 1, --rate, --pace and --seconds are more than 0")
+    if unknown := [name for name in incident or () if name not in (*INCIDENTS, "none")]:
+        raise CommandFailed(f"no incident is called {unknown[0]}; there are {', '.join(INCIDENTS)}, and none")
     folder = Path(data).expanduser().absolute()
     scene = Scene(agents)
     with _stoppable() as stop, ExitStack() as stack:
         gateway = stack.enter_context(_Gateway(folder, port))
         door = stack.enter_context(gateway.door())
+        atlas.prepare(door)
         link = door.ask("POST", "/v1/logins", {})["url"]
         say(
             f"Hypervisor Observatory is ready at {door.url}",
             f"  sign in (one click, once):  {link}",
-            f"  {agents} simulated agents, {rate:g} messages a second; Ctrl-C ends it",
+            f"  Atlas: {agents} simulated agents, {rate:g} messages a second; Ctrl-C ends it",
         )
+        atlas.show_tour(door.url)
         head = _head(door)
         live = stack.enter_context(feed(door.url, door.key, ("messages", "events"), head))
-        with _Mesh(door.url, gateway.agent_key, folder, agents, rate, seconds, seed) as mesh:
-            _watch(live, scene, mesh, gateway, stop)
+        wishes = ["--agents", str(agents), "--rate", str(rate), "--seed", str(seed), "--pace", str(pace)]
+        wishes += [] if seconds is None else ["--seconds", str(seconds)]
+        wishes += [word for name in incident or () for word in ("--incident", name)]
+        owner = atlas.owner_of(door)
+        wishes += [] if owner is None else ["--owner", owner]
+        with _Mesh(door.url, gateway.agent_key, folder, wishes) as mesh:
+            _watch(live, scene, mesh, gateway, stop, atlas.Announcer(door))
         _drain(live, scene, door)
         _summary(scene, door)
 
@@ -66,12 +88,13 @@ def demo(
 class _Child:
     """A process that hears only us: Ctrl-C in the terminal must not end all at once."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], is_heard: bool = False) -> None:
+        """`is_heard`: its stdout is for us to read, its stdin for us to answer."""
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         self.process = subprocess.Popen(
             [sys.executable, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
+            stdin=subprocess.PIPE if is_heard else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if is_heard else self._output,
             stderr=self._output,
             env={name: value for name, value in os.environ.items() if name not in FOREIGN} | environment,
             start_new_session=True,
@@ -88,7 +111,10 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._output.close()
+        for pipe in (self.process.stdin, self.process.stdout, self._output):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
     def last_words(self) -> str:
         self._output.seek(0)
@@ -105,7 +131,7 @@ class _Gateway(_Child):
         command = ["-m", "observatory.cli", "serve", "--data", str(folder)]
         command += ["--db", f"sqlite:///{folder / 'observatory.db'}", "--bus", ""]
         command += [] if port is None else ["--port", str(port)]
-        super().__init__(command, {"OBSERVATORY_LOG_LEVEL": "warning"})
+        super().__init__(command, {"OBSERVATORY_LOG_LEVEL": "warning"} | LIVELY)
 
     def _stamp(self) -> int:
         path = self._folder / "credentials.json"
@@ -148,22 +174,24 @@ class _Gateway(_Child):
 
 
 class _Mesh(_Child):
-    def __init__(
-        self, url: str, key: str, folder: Path, agents: int, rate: float, seconds: float | None, seed: int
-    ) -> None:
-        command = [
-            "-m",
-            "observatory.demo.mesh",
-            "--agents",
-            str(agents),
-            "--rate",
-            str(rate),
-            "--seed",
-            str(seed),
-        ]
-        command += [] if seconds is None else ["--seconds", str(seconds)]
+    def __init__(self, url: str, key: str, folder: Path, wishes: list[str]) -> None:
+        command = ["-m", "observatory.demo.mesh", *wishes, "--parent", str(os.getpid())]
         environment = {"OBSERVATORY_URL": url, "OBSERVATORY_KEY": key, "OBSERVATORY_DATA": str(folder)}
-        super().__init__(command, environment)
+        super().__init__(command, environment, is_heard=True)
+        self.lines: SimpleQueue[bytes] = SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def answer(self) -> None:
+        """What the operator had to do is done."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(b"done\n")
+            self.process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line)
 
 
 class _Stop:
@@ -189,7 +217,9 @@ def _stoppable() -> Iterator[_Stop]:
             signal.signal(kind, handler)
 
 
-def _watch(live: Feed, scene: Scene, mesh: _Mesh, gateway: _Gateway, stop: _Stop) -> None:
+def _watch(
+    live: Feed, scene: Scene, mesh: _Mesh, gateway: _Gateway, stop: _Stop, announcer: atlas.Announcer
+) -> None:
     with Screen(scene) if sys.stdout.isatty() else Plain(scene) as screen:
         while not stop.asked and mesh.process.poll() is None:
             if gateway.process.poll() is not None:
@@ -197,6 +227,9 @@ def _watch(live: Feed, scene: Scene, mesh: _Mesh, gateway: _Gateway, stop: _Stop
             frame = live.frame(0.2)
             if frame is not None:
                 scene.add(frame)
+            while not mesh.lines.empty():
+                if announcer.hear(mesh.lines.get()):
+                    mesh.answer()
             screen.draw()
     if not stop.asked and mesh.process.returncode not in (0, None):
         raise CommandFailed(f"the simulated mesh ended: {mesh.last_words()}")

@@ -1,10 +1,14 @@
-"""What the simulated agents talk about. Texts only; all companies but the brief's own are invented."""
+"""What the mesh talks about: equity research, with sources and numbers of invented companies.
+
+Only what is said of NVDA is of a real company, and of it only what everybody knows; the sentence about its
+fiscal year that is wrong belongs to the incident `infection`, and the true one stands beside it.
+"""
 
 from typing import NamedTuple
 
 
 class Lead(NamedTuple):
-    """One question a researcher follows, and what comes of it."""
+    """One question and how it is answered."""
 
     question: str
     query: str
@@ -13,93 +17,176 @@ class Lead(NamedTuple):
     fact: str
 
 
-class Topic(NamedTuple):
-    title: str
+class Company(NamedTuple):
+    ticker: str
+    name: str
     angle: str
     leads: tuple[Lead, ...]
     headline: str
 
 
-TOPICS = (
-    Topic(
-        "Quarterly earnings brief: NVDA",
-        "Readers will compare fiscal years, so the year-end date matters more than the headline figure.",
+class Size(NamedTuple):
+    """How large a report is."""
+
+    title: str
+    leads: int
+    sections: int
+    is_modelled: bool
+    is_checked: bool
+
+
+def _lead(question: str, query: str, source: str, finding: str, fact: str) -> Lead:
+    return Lead(question, query, f"https://{source}", finding, fact)
+
+
+COMPANIES = (
+    Company(
+        "NVDA", "NVIDIA",
+        "Data centre revenue decides the quarter; everything else is rounding.",
         (
-            Lead("Verify quarterly revenue for NVDA", "NVDA 10-K revenue 2023", "https://www.sec.gov/edgar",
-                 "Retrieved 10-K; revenue confirmed at $26.97B", "NVDA FY2023 revenue was $26.97B"),
-            Lead("Resolve the fiscal year end of NVDA", "NVDA fiscal year end date", "https://www.sec.gov/edgar",
-                 "Cover page of the 10-K names January 29, 2023", "NVDA fiscal year 2023 ended Jan 29"),
-            Lead("Find how much of the revenue is data centre", "NVDA data center segment revenue 10-K",
-                 "https://www.sec.gov/edgar", "Segment note lists data centre at $15.01B",
-                 "NVDA data centre revenue FY2023 was $15.01B"),
+            _lead("Verify when NVIDIA's fiscal year ends", "NVDA fiscal year end 10-K",
+                  "sec.example/nvda/10-k",
+                  "Fiscal year 2025 ended on January 26, 2025, the last Sunday of January",
+                  "NVDA fiscal year 2025 ended January 26, 2025"),
+            _lead("Find data centre revenue of the last fiscal year", "NVDA fiscal 2025 data center revenue",
+                  "ir.example/nvda/fy25", "Data centre revenue of $115.2 billion in fiscal 2025",
+                  "NVDA fiscal 2025 data centre revenue was 115.2 billion USD"),
+            _lead("Confirm the stock split of 2024", "NVDA stock split ten for one",
+                  "ir.example/nvda/split", "Ten-for-one split, effective June 2024",
+                  "NVDA split its stock ten for one in June 2024"),
+            _lead("Check total revenue of fiscal 2025", "NVDA total revenue fiscal 2025 annual report",
+                  "sec.example/nvda/10-k", "Total revenue of $130.5 billion, up 114 %",
+                  "NVDA fiscal 2025 revenue was 130.5 billion USD"),
         ),
-        "Data centre is now more than half of NVDA's revenue",
+        "NVIDIA: the quarter is one line of the income statement",
     ),
-    Topic(
-        "Port congestion watch: Northwind Cargo",
-        "The delay is visible in berth times before it is visible in prices.",
+    Company(
+        "HLVR", "Helvar Robotics",
+        "Service revenue hides in other income; the order book does not.",
         (
-            Lead("Measure the median berth time in Rotterdam this week", "berth time rotterdam week 41",
-                 "https://data.northwind.example/berths", "Median berth time 31 h, up from 22 h",
-                 "Rotterdam berth time rose to 31 h"),
-            Lead("Check whether Northwind rerouted vessels", "northwind cargo rerouting notice",
-                 "https://northwind.example/notices", "Two strings rerouted to Antwerp until further notice",
-                 "Northwind rerouted two strings to Antwerp"),
-            Lead("Compare spot rates Asia to North Europe", "spot rate shanghai rotterdam 40ft",
-                 "https://rates.example/index", "Spot rate flat at $3,140 per 40 ft container",
-                 "Asia to North Europe spot rate is $3,140"),
-            Lead("Ask the harbour feed for strike notices", "rotterdam terminal strike announcement",
-                 "https://harbour.example/feed", "No strike announced; crane maintenance on two berths",
-                 "Two Rotterdam berths are under crane maintenance"),
+            _lead("Read Helvar's order book disclosure", "Helvar Robotics order backlog annual report",
+                  "filings.example/hlvr/annual", "Backlog of 412 million euro, 61 % of it due within a year",
+                  "Helvar order backlog was 412 million EUR"),
+            _lead("Find Helvar's churn of service contracts", "Helvar service contract renewal rate",
+                  "industry.example/robot-service", "Renewal rate of 93 % over eight quarters",
+                  "Helvar service renewal rate was 93 percent"),
+            _lead("Compare Helvar's gross margin with peers", "warehouse robot makers gross margin table",
+                  "data.example/margins", "38.4 % against a peer median of 34.9 %",
+                  "Helvar gross margin was 38.4 percent"),
         ),
-        "Berths, not rates: where this autumn's delay hides",
+        "Helvar Robotics: the service desk earns what the arms do not",
     ),
-    Topic(
-        "Grid resilience note: Arcadia Energy",
-        "Curtailment numbers are published late; battery dispatch tells the same story a week earlier.",
+    Company(
+        "ORTX", "Orteliux",
+        "Three licences were renewed on one day; the cash came on another.",
         (
-            Lead("Read last week's battery dispatch of Arcadia", "arcadia battery dispatch hourly",
-                 "https://open.arcadia.example/dispatch", "Evening discharge peaked at 412 MW on Tuesday",
-                 "Arcadia batteries peaked at 412 MW"),
-            Lead("Check curtailment against the operator's filing", "arcadia curtailment filing october",
-                 "https://regulator.example/filings", "Filing reports 3.8 GWh curtailed in September",
-                 "Arcadia curtailed 3.8 GWh in September"),
+            _lead("Date the licence renewals of Orteliux", "Orteliux mapping licence renewal 2026",
+                  "news.example/ortx-licence", "Three renewals signed on the last day of the quarter",
+                  "Orteliux renewed three licences in the quarter"),
+            _lead("Reconcile receivables with revenue", "Orteliux trade receivables note 14",
+                  "filings.example/ortx/q3", "Receivables rose 31 %, revenue 9 %",
+                  "Orteliux receivables rose 31 percent"),
+            _lead("Ask what auditors changed", "Orteliux auditor key audit matters",
+                  "filings.example/ortx/audit", "Revenue cut-off is a new key audit matter",
+                  "Orteliux has a new key audit matter on revenue cut-off"),
+            _lead("Check insider transactions", "Orteliux director dealings",
+                  "regulator.example/dealings", "No sales by directors in the window",
+                  "Orteliux directors sold no shares in the window"),
         ),
-        "Arcadia's batteries took the evening peak three days out of five",
+        "Orteliux: nine per cent growth, thirty-one of it unpaid",
     ),
-    Topic(
-        "Dependency advisory: libpaxos 4.2",
-        "An advisory without a reproduction is noise; find the commit or say that there is none.",
+    Company(
+        "BRML", "Bremelle Foods",
+        "Cocoa is hedged until March; the question is what happens in April.",
         (
-            Lead("Find the commit that fixed the snapshot overflow", "libpaxos snapshot length overflow fix",
-                 "https://git.example/libpaxos/commits", "Fixed in 9f31c2e, first released in 4.2.3",
-                 "libpaxos before 4.2.3 can overflow a snapshot length"),
-            Lead("List services that still pin 4.2.1", "internal sbom libpaxos==4.2.1",
-                 "https://sbom.example/query", "Three services pin 4.2.1: ledger-sync, quorum-api, replay",
-                 "ledger-sync, quorum-api and replay pin libpaxos 4.2.1"),
-            Lead("Reproduce the overflow in a sandbox", "fuzz snapshot reader 4.2.1",
-                 "https://sandbox.example/runs/881", "Aborts on a 2 GiB length field; no code runs",
-                 "The libpaxos overflow aborts the process, nothing more"),
+            _lead("Find how far Bremelle has hedged cocoa", "Bremelle Foods cocoa hedge cover",
+                  "filings.example/brml/interim", "Cover until the end of March at 7,900 a tonne",
+                  "Bremelle cocoa cover ends March 31"),
+            _lead("Read retail price moves", "supermarket chocolate shelf prices index",
+                  "prices.example/chocolate", "Shelf prices up 11 % in twelve months",
+                  "Chocolate shelf prices rose 11 percent in a year"),
+            _lead("Measure volumes lost", "Bremelle volume decline scanner data",
+                  "scanner.example/brml", "Volumes down 4.2 %, the peer group 5.0 %",
+                  "Bremelle volumes fell 4.2 percent"),
         ),
-        "Upgrade to libpaxos 4.2.3: an abort, not a break-in",
+        "Bremelle: a hedge is a calendar, not a moat",
     ),
-    Topic(
-        "Clinical summary: trial HX-204",
+    Company(
+        "KSTL", "Kastell Energie",
+        "Curtailment is published late; battery dispatch tells it a week earlier.",
+        (
+            _lead("Read last month's battery dispatch", "Kastell battery dispatch hourly",
+                  "grid.example/kstl/dispatch", "Evening discharge peaked at 412 MW",
+                  "Kastell batteries peaked at 412 MW"),
+            _lead("Check curtailment in the operator's filing", "Kastell curtailment filing october",
+                  "regulator.example/kstl", "3.8 GWh curtailed in September",
+                  "Kastell curtailed 3.8 GWh in September"),
+            _lead("Find the strike price of the new contract", "Kastell contract for difference strike",
+                  "gov.example/cfd", "Strike price of 74.20 a megawatt hour",
+                  "Kastell contract strike price is 74.20 EUR"),
+            _lead("Count days to the refinancing", "Kastell bond maturity schedule",
+                  "bonds.example/kstl", "450 million due in eleven months",
+                  "Kastell bond maturity is 450 million EUR"),
+            _lead("Compare the capacity factor with plan", "Kastell wind capacity factor plan",
+                  "grid.example/kstl/wind", "29.1 % against 31.5 % planned",
+                  "Kastell wind capacity factor was 29.1 percent"),
+        ),
+        "Kastell: the batteries paid for the wind this autumn",
+    ),
+    Company(
+        "VNTR", "Ventoris Air",
+        "Load factors are fine; the leases are not.",
+        (
+            _lead("Find the lease reset dates", "Ventoris aircraft lease reset schedule",
+                  "filings.example/vntr/leases", "Nine aircraft reset within six months",
+                  "Ventoris has nine lease resets within six months"),
+            _lead("Check the fuel assumption", "Ventoris fuel cost guidance",
+                  "ir.example/vntr/q3", "Guidance assumes 780 a tonne; spot is 845",
+                  "Ventoris fuel guidance is 780 USD a tonne"),
+        ),
+        "Ventoris: full planes, expensive ones",
+    ),
+    Company(
+        "SLDN", "Solden Biotech",
         "The primary endpoint changed between registrations; both versions must be cited.",
         (
-            Lead("Compare both registrations of HX-204", "HX-204 registry version history",
-                 "https://registry.example/HX-204", "Primary endpoint moved from 12 to 24 weeks in version 3",
-                 "HX-204 changed its primary endpoint to 24 weeks"),
-            Lead("Extract the drop-out table", "HX-204 supplementary table 6",
-                 "https://journal.example/hx204/suppl", "Drop-out 11 % treatment, 9 % placebo",
-                 "HX-204 drop-out was 11 % against 9 %"),
-            Lead("Check the sample size calculation", "HX-204 protocol power calculation",
-                 "https://registry.example/HX-204/protocol", "Powered for 412 participants; 398 enrolled",
-                 "HX-204 enrolled 398 of 412 planned participants"),
+            _lead("Compare both registrations of trial SB-204", "SB-204 registry version history",
+                  "registry.example/sb-204", "Primary endpoint moved from 12 to 24 weeks in version 3",
+                  "Solden trial SB-204 changed its primary endpoint to 24 weeks"),
+            _lead("Extract the drop-out table", "SB-204 supplementary table 6", "journal.example/sb204",
+                  "Drop-out of 11 % against 9 % on placebo", "Solden trial drop-out was 11 percent"),
+            _lead("Count quarters of cash", "Solden Biotech cash runway half-year report",
+                  "filings.example/sldn/half-year", "Cash for nine quarters at the present burn",
+                  "Solden cash runway is nine quarters"),
         ),
-        "HX-204 met an endpoint it did not start with",
+        "Solden: met an endpoint it did not start with",
+    ),
+    Company(
+        "TRVN", "Travenna Logistics",
+        "Rates hide what transit times show; start from vessel positions.",
+        (
+            _lead("How long do ships wait off Rotterdam?", "AIS anchorage dwell Rotterdam weekly",
+                  "ais.example/rotterdam", "Median dwell of 31 h, up from 19 h in March",
+                  "Rotterdam anchorage dwell was 31 hours"),
+            _lead("Find Travenna's spot exposure", "Travenna contract spot split",
+                  "filings.example/trvn/annual", "27 % of volumes at spot rates",
+                  "Travenna spot share was 27 percent"),
+            _lead("Sum cancelled sailings of the alliances", "blank sailings october alliances",
+                  "alliances.example/notices", "41 of 612 sailings cancelled",
+                  "41 of 612 October sailings were cancelled"),
+            _lead("Measure demurrage complaints", "container demurrage complaints regulator",
+                  "regulator.example/demurrage", "2,184 complaints, 63 % of them about two terminals",
+                  "Demurrage complaints were 2184 in the quarter"),
+        ),
+        "Travenna: ships, not rates, say where the margin went",
     ),
 )  # fmt: skip
+
+NVDA, HELVAR = COMPANIES[0], COMPANIES[1]
+FALSE_CLAIM = "NVDA fiscal year ends Dec 31"
+TRUE_CLAIM = "NVDA's fiscal year ends on the last Sunday of January"
+SHARES_A = "Helvar Robotics diluted share count is 48.2 million"
+SHARES_B = "Helvar Robotics diluted share count is 51.7 million"
 
 OBSTACLES = (
     "HTTP 503 from the source after three attempts",
@@ -110,11 +197,17 @@ OBSTACLES = (
 OBJECTIONS = (
     "The second paragraph states a figure without its source.",
     "The headline claims more than the findings carry.",
-    "Two sentences repeat the same fact with different rounding.",
+    "Two sentences repeat the same figure with different rounding.",
 )
-STUCK = (
-    ("Open the quarterly filing behind the login page", "browser_open",
-     {"url": "https://filings.example/login?next=/q3"}, "Redirected to the login page again"),
-    ("Wait until the export job is done", "poll_job", {"job": "export-7741"}, "Job state: queued"),
-    ("Click the cookie banner away", "browser_click", {"selector": "#accept-all"}, "Element not clickable"),
-)  # fmt: skip
+SNIPPETS = (
+    ("Trust the search snippet", "Snippets are often a year old."),
+    ("Cite the press release", "It rounds; the filing does not."),
+    ("Ask the terminal's consensus field", "Consensus is what we are paid to doubt."),
+)
+METHODS = (
+    ("discounted cash flow", "peer multiples", "No two peers have the same lease accounting."),
+    ("sum of the parts", "one multiple for the group", "The parts grow at different speeds."),
+    ("scenario table", "a point estimate", "The range is the message here."),
+)
+SECTIONS = ("Thesis", "Numbers", "What would change our mind", "Valuation", "Risks")
+PLAN_STEPS = ("Facts first, opinion last.", "Questions that do not depend on each other go out at once.")

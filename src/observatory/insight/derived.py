@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from observatory.insight.alerts import AlertLog
 from observatory.insight.cascade import Cascades
 from observatory.insight.facts import FactReads
 from observatory.insight.search import Search
 from observatory.insight.seen import Finding, Put
+from observatory.insight.session_lines import Lines
 from observatory.insight.sessions import Doubts
 from observatory.insight.traffic import Costs, Map
 
@@ -49,7 +51,7 @@ class Status(Protocol):
         """Past a finding's number, in order."""
 
 
-class Derived(Status, Map, Costs, FactReads, Doubts, Search, Cascades, Protocol):
+class Derived(Status, Map, Costs, FactReads, Doubts, Search, Cascades, Lines, AlertLog, Protocol):
     """Everything doors and daemons may ask of the derived store. NotDurable when nothing can be read."""
 
     async def start(self) -> None:

@@ -23,6 +23,25 @@ class AgentMinute(NamedTuple):
     cost: float
 
 
+class SecondCount(NamedTuple):
+    """Of a whole tenant in one second since 1970."""
+
+    second: int
+    messages: int
+    failures: int
+    violations: int
+    cost: float
+
+
+class Child(NamedTuple):
+    """A step that names a parent by its key."""
+
+    parent_key: int
+    seq: int
+    agent_no: int
+    at_ns: int
+
+
 class EdgeSum(NamedTuple):
     """What went from one agent to another in a span of minutes, and in its last two."""
 
@@ -72,8 +91,17 @@ class Map(Protocol):
 
     async def edge_sums(self, tenant_id: str, first: int, last: int) -> list[EdgeSum]: ...
 
+    async def seconds(self, tenant_id: str, first: int, last: int) -> list[SecondCount]:
+        """Both ends inclusive, in order."""
+
     async def forks(self, tenant_id: str, since_ns: int, until_ns: int, limit: int) -> list[Fork]:
         """Among the newest steps of that time, so many of them looked at; the widest first."""
+
+    async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[Child]:
+        """Past a number and no older than that, the newest so many, in order."""
+
+    async def split_at(self, tenant_id: str, keys: Collection[int]) -> dict[int, Fork]:
+        """The steps children name by these keys, as forks without children."""
 
 
 class Costs(Protocol):

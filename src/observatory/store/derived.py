@@ -16,12 +16,14 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from observatory.store.derived_hints import hints
 from observatory.store.derived_tables import DERIVED, DERIVED_VERSION
+from observatory.store.insight_alerts import AlertReads
 from observatory.store.insight_cascade import CascadeReads
 from observatory.store.insight_causes import CauseReads
 from observatory.store.insight_costs import CostReads
 from observatory.store.insight_facts import FactsInStore
 from observatory.store.insight_reviews import ReviewReads
 from observatory.store.insight_search import SearchReads, extra_ddl
+from observatory.store.insight_session_lines import LineReads
 from observatory.store.insight_steps import StepReads
 from observatory.store.insight_traffic import TrafficReads
 
@@ -30,7 +32,16 @@ EXTRAS: tuple[Callable[[str], Sequence[str]], ...] = (extra_ddl, hints)
 
 
 class DerivedReads(
-    StepReads, TrafficReads, CostReads, FactsInStore, ReviewReads, SearchReads, CauseReads, CascadeReads
+    StepReads,
+    TrafficReads,
+    CostReads,
+    FactsInStore,
+    ReviewReads,
+    SearchReads,
+    CauseReads,
+    CascadeReads,
+    LineReads,
+    AlertReads,
 ):
     """All reads, over any database that can `fetch`."""
 

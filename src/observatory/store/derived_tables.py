@@ -1,8 +1,9 @@
 """Tables of the derived store: what can be built again from the archive, the same on both databases.
 
 There are no migrations: when `DERIVED_VERSION` differs everything is dropped and folded anew. Every key
-starts with the tenant. Text that came out of a payload lives in `insight_facts` and in the search index only,
-so that it can go when its payload goes. The search index has DDL of its own per dialect (insight_search.py).
+starts with the tenant. Text that came out of a payload lives in `insight_facts`, in the goals of
+`insight_session_lines` and in the search index only, so that it can go when its payload goes. The search
+index has DDL of its own per dialect (insight_search.py).
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ session_minutes = _table(
     "minute:i! session_no:i! messages:i! tokens:i! cost:f!",
     "session_no minute",
 )
+# The same by second (at_ns // 1e9), of the whole tenant: the throughput panel's last minute is real seconds.
+seconds = _table("seconds", "second", "second:i! messages:i! failures:i! violations:i! cost:f!")
 # kind: causal (a child's agent answers a parent's), message (declared recipient)
 edge_minutes = _table(
     "edge_minutes",
@@ -128,6 +131,17 @@ uses = _table(
 claims = _table("claims", "claim_key", "claim_key:i! fact_id:i!")
 # What an agent could have heard: sessions it spoke in last, and who wrote to it last (`number:seq`).
 reach = _table("reach", "agent_no", "agent_no:i! rooms:t! mail:t!")
+
+# What a line of the session table shows beside the session's own row (insight/session_lines.py). `turn` is
+# the number that made the line what it is: whoever shows lines reads on from there.
+session_lines = _table(
+    "session_lines",
+    "session_no",
+    "session_no:i! turn:i! last_seq:i! goal_seq:i! goal:t goal_key:t confidence:f trail:t! crew:t! ended:i!",
+    "turn",
+)
+# What the alert tray lists, and what ends such an alert; the words are read from the record.
+alerts = _table("alerts", "seq", "seq:i! kind:t! session_no:i! agent_no:i! starts:i! at_ns:i!", "kind seq")
 
 findings = _table(
     "findings", "finding_id", "finding_id:i! kind:t! seq:i! session_id:t! agent_id:t! at_ns:i! body:t!"

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import and_, case, func, select
 
-from observatory.insight.traffic import AgentMinute, EdgeSum, Fork
-from observatory.store.derived_tables import agent_minutes, edge_minutes, links, steps
+from observatory.insight.traffic import AgentMinute, Child, EdgeSum, Fork, SecondCount
+from observatory.store.derived_tables import agent_minutes, edge_minutes, links, seconds, steps
 from observatory.store.fetches import Fetches
 
 MOST = 500  # values of one IN list
@@ -89,6 +89,33 @@ class TrafficReads(Fetches):
         )
         rows = await self.fetch(tenant_id, query)
         return [EdgeSum(row[0], row[1], row[2], *map(int, row[3:])) for row in rows]
+
+    async def seconds(self, tenant_id: str, first: int, last: int) -> list[SecondCount]:
+        query = (
+            select(*(seconds.c[name] for name in SecondCount._fields))
+            .where(seconds.c.tenant_id == tenant_id, seconds.c.second.between(first, last))
+            .order_by(seconds.c.second)
+        )
+        return [SecondCount(*row) for row in await self.fetch(tenant_id, query)]
+
+    async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[Child]:
+        joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
+        query = (
+            select(links.c.parent_key, links.c.seq, steps.c.agent_no, steps.c.at_ns)
+            .select_from(joined)
+            .where(links.c.tenant_id == tenant_id, links.c.seq > after, links.c.kind != "span")
+            .where(steps.c.at_ns >= since_ns)
+            .order_by(links.c.seq.desc())
+            .limit(limit)
+        )
+        return [Child(*row) for row in reversed(await self.fetch(tenant_id, query))]
+
+    async def split_at(self, tenant_id: str, keys: Collection[int]) -> dict[int, Fork]:
+        found = await self.placed(tenant_id, keys)
+        return {
+            key: Fork(step.seq, step.agent_no, step.session_no, step.at_ns, 0, ())
+            for key, step in found.items()
+        }
 
     async def forks(self, tenant_id: str, since_ns: int, until_ns: int, limit: int) -> list[Fork]:
         in_time = (steps.c.tenant_id == tenant_id, steps.c.at_ns.between(since_ns, until_ns))

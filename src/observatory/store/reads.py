@@ -25,7 +25,7 @@ from observatory.store.fleet import FleetReads
 from observatory.store.holds import HoldReads
 from observatory.store.inbox import InboxReads, any_of
 from observatory.store.insight_live import LiveReads
-from observatory.store.insight_sessions import SessionReads
+from observatory.store.insight_rooms import RoomReads
 from observatory.store.keys import dedupe_key
 from observatory.store.shapes import Shape, Where
 from observatory.store.standstill import Standstill
@@ -37,7 +37,7 @@ class Reads(
     Standstill,
     TrafficReads,
     InboxReads,
-    SessionReads,
+    RoomReads,
     CommittedReads,
     AlarmReads,
     FleetReads,

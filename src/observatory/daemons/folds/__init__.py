@@ -7,10 +7,12 @@ failure, and when another analyst has moved a cursor. What it reads of the deriv
 
 from __future__ import annotations
 
+from observatory.daemons.folds.alerts import Alerts
 from observatory.daemons.folds.causes import Causes
 from observatory.daemons.folds.facts import Facts
 from observatory.daemons.folds.loops import Loops
 from observatory.daemons.folds.search import Documents
+from observatory.daemons.folds.session_lines import SessionLines
 from observatory.daemons.folds.steps import Steps
 from observatory.daemons.folds.traffic import Traffic
 from observatory.insight.loops import Past
@@ -22,6 +24,8 @@ def all_folds(derived: DerivedReads, past: Past) -> list[Fold]:
     return [
         Steps(derived),
         Traffic(derived),
+        SessionLines(derived),
+        Alerts(),
         Loops(past),
         Causes(derived, past),
         Facts(derived),

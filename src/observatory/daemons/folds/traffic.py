@@ -1,11 +1,13 @@
-"""Counters by minute: of agents, sessions, edges, and of what messages name (cluster, type, tool, model).
+"""Counters by minute: of agents, sessions, edges, and of what messages name (cluster, type, tool, model);
+and by second of everything together.
 
-Law: each message counts once, in the minute it was committed; one seen again after a hold counts no more.
-It costs what the steps fold found (`spent`). A causal edge, from a parent's agent to a child's when they are
-two, counts once for each parent, when the *later* of both steps is folded and in that one's minute, so that a
-parent that comes after its child counts like any other; its latency is the time from parent to child, or 0.
-A parent known by its span only counts when it came first. An edge by address counts when its message does;
-how long that one took to arrive is known where it was acknowledged, not here. Rules S225, S227.
+Law: each message counts once, in the minute and second it was committed; one seen again after a hold counts
+no more. It costs what the steps fold found (`spent`). A causal edge, from a parent's agent to a child's when
+they are two, counts once for each parent, when the *later* of both steps is folded and in that one's minute,
+so that a parent that comes after its child counts like any other; its latency is the time from parent to
+child, or 0. A parent known by its span only counts when it came first. An edge by address counts when its
+message does; how long that one took to arrive is known where it was acknowledged, not here. Rules S225,
+S227, S303.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from observatory.store.derived import DerivedReads
 from observatory.store.insight_traffic import Placed
 from observatory.store.keys import dedupe_key
 
-MINUTE = 60_000_000_000
+MINUTE, SECOND = 60_000_000_000, 1_000_000_000
 KNOWN = 50_000  # totals and steps remembered; beyond, they are read again
 # Figures that differ by less are the same: sums of money are no exact numbers.
 CENT = 1e-9
@@ -149,6 +151,7 @@ class _Counted:
         self.sessions: Sums = {}
         self.edges: Sums = {}
         self.labels: Sums = {}
+        self.seconds: Sums = {}
         self.gaps: list[dict[str, Any]] = []
 
     def event(self, event: Noted) -> None:
@@ -156,6 +159,7 @@ class _Counted:
         key = (event.at_ns // MINUTE, event.agent_no)
         if event.event_type == "schema_violation":
             _add(self.agents, key, 0, 0, 1, 0, 0, 0.0)
+            _add(self.seconds, (event.at_ns // SECOND,), 0, 0, 1, 0.0)
         elif event.event_type in ALERTS:
             _add(self.agents, key, 0, 0, 0, 1, 0, 0.0)
 
@@ -166,6 +170,7 @@ class _Counted:
         tokens = 0 if seen.state == "refused" else tokens_of(delta)
         lost = int(failed(seen))
         _add(self.agents, (minute, seen.agent_no), 1, lost, 0, 0, tokens, cost)
+        _add(self.seconds, (seen.at_ns // SECOND,), 1, lost, 0, cost)
         _add(self.sessions, (minute, seen.session_no), 1, tokens, cost)
         for kind, label in labels_of(seen):
             _add(self.labels, (minute, kind, label or ""), 1, lost, tokens, cost)
@@ -203,6 +208,7 @@ class _Counted:
             _put("insight_session_minutes", self.sessions, SESSION),
             _put("insight_edge_minutes", self.edges, EDGE),
             _put("insight_label_minutes", self.labels, LABEL),
+            _put("insight_seconds", self.seconds, ALL),
         ]
         if self.gaps:
             made.append(Put("insight_gaps", self.gaps))
@@ -212,6 +218,7 @@ class _Counted:
 AGENT = ("minute", "agent_no", "messages", "failures", "violations", "alerts", "tokens", "cost")
 SESSION = ("minute", "session_no", "messages", "tokens", "cost")
 EDGE = ("minute", "from_no", "to_no", "kind", "messages", "failures", "latency_ms")
+ALL = ("second", "messages", "failures", "violations", "cost")
 LABEL = ("minute", "kind", "label", "messages", "failures", "tokens", "cost")
 
 

@@ -1,0 +1,48 @@
+"""What the alert tray lists: which events of the record alarm somebody, and which end that alarm (S311)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple, Protocol
+
+# Event of the record → kind in the tray.
+RAISED: Final = {
+    "entropy_alert": "entropy",
+    "loop_detected": "loop",
+    "schema_violation": "violation",
+    "budget_warning": "budget_warning",
+    "budget_exceeded": "budget_exceeded",
+    "agent_evicted": "eviction",
+    "kill_switch_engaged": "kill_switch",
+}
+ENDED: Final = {
+    "entropy_recovered": "entropy",
+    "loop_ended": "loop",
+    "agent_recovered": "eviction",
+    "kill_switch_released": "kill_switch",
+}
+STATUS: Final = "status_alert"  # a message, not an event
+KINDS: Final = (*RAISED.values(), STATUS)
+
+
+class AlertRow(NamedTuple):
+    """By number only: words are read from the record. `starts` is 0 for what ends an alert of its kind."""
+
+    seq: int
+    kind: str
+    session_no: int
+    agent_no: int
+    starts: int
+    at_ns: int
+
+
+class AlertLog(Protocol):
+    """Promised by the derived store."""
+
+    async def alerts(
+        self, tenant_id: str, before: int | None, limit: int, kinds: Collection[str]
+    ) -> list[AlertRow]:
+        """Alerts of these kinds before a number, newest first."""
+
+    async def alert_ends(self, tenant_id: str, after: int, limit: int) -> list[AlertRow]:
+        """What ended alerts past a number, oldest first."""

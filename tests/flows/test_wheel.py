@@ -1,0 +1,71 @@
+"""A clean checkout becomes the whole product: pages in sdist and wheel, Node asked for once."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools import windows
+
+UV = Path(sys.executable).parent / "uv"
+NEEDED = ("src", "ui", "tools", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore")
+NOT_IN_A_CLONE = shutil.ignore_patterns("node_modules", "windows", "__pycache__", "*.new")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """An sdist of a clean checkout and a wheel of that sdist, each in an environment of its own."""
+    clone = tmp_path_factory.mktemp("clone")
+    for name in NEEDED:
+        source = windows.ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, clone / name, ignore=NOT_IN_A_CLONE)
+        else:
+            shutil.copyfile(source, clone / name)
+    out = clone / "dist"
+    run = subprocess.run(
+        [str(UV), "build", "--python", sys.executable, "--out-dir", str(out), str(clone)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return out, run.stdout + run.stderr
+
+
+def pages_of(names: list[str]) -> set[str]:
+    return {
+        name.partition("observatory/api/windows/")[2] for name in names if "observatory/api/windows/" in name
+    }
+
+
+@pytest.mark.timeout(300)
+def test_sdist_and_wheel_hold_the_same_built_windows(built: tuple[Path, str]) -> None:
+    folder, _ = built
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as sdist:
+        inside = pages_of([member.name for member in sdist.getmembers() if member.isfile()])
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        assert pages_of(wheel.namelist()) == inside
+        page = wheel.read("observatory/api/windows/index.html").decode()
+        manifest = json.loads(wheel.read("observatory/api/windows/manifest.json"))
+        names = wheel.namelist()
+    assert "index.html" in inside and "manifest.json" in inside
+    for address in re.findall(r'"/(assets/[^"]+)"', page):
+        assert address in inside and f"{address}.br" in inside and f"{address}.gz" in inside
+    assert {chunk["file"] for chunk in manifest.values()} <= inside
+    assert not [name for name in names if "node_modules" in name or name.startswith("ui/")]
+
+
+@pytest.mark.timeout(300)
+def test_node_is_used_once_and_a_wheel_of_an_sdist_needs_none(built: tuple[Path, str]) -> None:
+    _, said = built
+    assert said.count("building the windows") == 1
+    assert said.index("building the windows") < said.index("Building wheel from source distribution")

@@ -1,0 +1,118 @@
+"""Real Chromium, real gateway, the demo's own mesh: what the browser tests stand on.
+
+One browser and one demo serve all tests of a worker; each test gets a context of its own, so nothing of a
+page outlives it. Tests that kill their gateway take `alone`. A test fails if its pages did anything wrong,
+also when it passed otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from observatory.api.windows_door import FOLDER
+from tests.flows.server import Server
+from tests.windows.looking import DESK, PHONE, Window
+from tools import chromium
+
+Open = Callable[..., Window]
+# Not the first visit: no tour. What the page itself keeps later is left alone.
+BEGUN = """
+if (!localStorage.getItem("observatory:tour")) {
+  localStorage.setItem("observatory:tour", "seen");
+  localStorage.setItem("mantine-color-scheme-value", "%s");
+}
+"""
+
+
+class Atlas(Server):
+    """The demo as `observatory demo` starts it, mesh and gateway, with its story told faster."""
+
+    verb = "demo"
+
+    def start(self) -> Atlas:
+        """`ATLAS=folder` names a demo that runs already: for whoever writes tests and will not wait."""
+        visited = os.environ.get("ATLAS")
+        if visited is None:
+            super().start()
+        else:
+            self.folder = Path(visited)
+            self.url = self.credentials["url"]
+        return self
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    assert (FOLDER / "index.html").is_file(), "the windows are not built: run `make windows`"
+    found = chromium.find()
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=found.path,
+            args=list(found.arguments),
+            env={**os.environ, **found.environment},
+        )
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
+    running = Atlas(tmp_path_factory.mktemp("atlas") / "data", "--seed", "7", "--pace", "4").start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Server]:
+    """An empty gateway that belongs to one test, to be stopped and killed."""
+    with Server(tmp_path / "data") as running:
+        yield running
+
+
+def cookie_of(server: Server, role: str = "admin") -> dict[str, Any]:
+    """What a browser has after it followed a login link."""
+    link = server.http(role).post("/v1/logins", json={}).json()["url"]
+    name, value = httpx2.get(link, trust_env=False).headers["set-cookie"].partition(";")[0].split("=", 1)
+    return {"name": name, "value": value, "url": server.url}
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Open]:
+    """A window on a page, signed in as `role`: `opened(server, "/fleet", phone=True, light=True)`."""
+    windows: list[Window] = []
+    contexts = []
+
+    def open_one(
+        server: Server,
+        path: str | None = "/fleet",
+        *,
+        role: str | None = "operator",
+        phone: bool = False,
+        light: bool = False,
+        calm: bool = True,
+    ) -> Window:
+        context = browser.new_context(
+            viewport=PHONE if phone else DESK,  # type: ignore[arg-type]
+            is_mobile=phone,
+            has_touch=phone,
+            color_scheme="light" if light else "dark",
+            reduced_motion="reduce" if calm else "no-preference",
+        )
+        contexts.append(context)
+        context.add_init_script(BEGUN % ("light" if light else "dark"))
+        if role is not None:
+            context.add_cookies([cookie_of(server, role)])  # type: ignore[list-item]
+        window = Window(context, server.url)
+        windows.append(window)
+        return window.go(path).settled() if path is not None else window
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert [fault for window in windows for fault in window.faults] == []

@@ -1,0 +1,117 @@
+"""A window as an operator has it: a real page, watched, with what tests do to it said in few words.
+
+A page that writes an error to its console, throws, or is answered 4xx or 5xx without the test having said so
+fails its test, whatever else the test looked at. Waiting is Playwright's own: on conditions, never on time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
+
+from tests.waiting import PATIENCE_S
+from tools.windows import UI
+
+AXE = UI / "node_modules/axe-core/axe.min.js"
+DESK = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+# Gone because the page was left or asked anew: nobody waits for it any more.
+LEFT = ("net::ERR_ABORTED", "NS_BINDING_ABORTED")
+PATIENCE_MS = PATIENCE_S * 1000
+expect.set_options(timeout=PATIENCE_MS)
+
+
+class Window:
+    """One page. `faults` is what it did wrong; `forgiving` names what a test brings about on purpose."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.page: Page = context.new_page()
+        self.url = url
+        self.faults: list[str] = []
+        self._forgiven: list[str] = []
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self._note(f"page error: {error}"))
+        self.page.on("requestfailed", self._failed)
+        self.page.on("response", self._answered)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # The browser's own line about a failed request is said better by `_answered` and `_failed`.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self._note(f"console: {message.text[:2000]}")
+
+    def _failed(self, request: Request) -> None:
+        why = request.failure or ""
+        if why not in LEFT:
+            self._note(f"request: {request.method} {request.url} {why}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self._note(f"answer: {response.status} {response.request.method} {response.url}")
+
+    def _note(self, fault: str) -> None:
+        if not any(re.search(pattern, fault) for pattern in self._forgiven):
+            self.faults.append(fault)
+
+    @contextmanager
+    def forgiving(self, *patterns: str) -> Iterator[None]:
+        """What the test itself brings about, e.g. a gateway that is gone. Nothing else is let through."""
+        self._forgiven.extend(patterns)
+        yield
+        self.page.wait_for_load_state()
+        del self._forgiven[-len(patterns) :]
+
+    def go(self, path: str) -> Window:
+        self.page.goto(self.url + path)
+        return self
+
+    def settled(self) -> Window:
+        """The frame stands and the view's chunk has come."""
+        expect(self.page.get_by_role("navigation", name="Views")).to_be_visible()
+        expect(self.page.get_by_role("main")).not_to_be_empty()
+        return self
+
+    def press(self, *keys: str) -> Window:
+        for key in keys:
+            self.page.keyboard.press(key)
+        return self
+
+    def at(self, pattern: str) -> None:
+        """The address, without the host, comes to match."""
+        expect(self.page).to_have_url(re.compile(re.escape(self.url) + pattern))
+
+    def role(self, role: Any, name: str | re.Pattern[str] | None = None, **more: Any) -> Locator:
+        return self.page.get_by_role(role, name=name, **more) if name else self.page.get_by_role(role, **more)
+
+    def is_accessible(self, **options: Any) -> None:
+        """axe holds nothing against the page as it is now that is serious or worse."""
+        found = self._serious(options)
+        assert not found, "\n".join(found)
+
+    def _serious(self, options: dict[str, Any]) -> list[str]:
+        self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate(
+            "options => axe.run(document, { resultTypes: ['violations'], ...options })", options
+        )
+        return [
+            f"{one['id']}: {node['target']} {node['failureSummary']}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+
+    def shot(self, name: str) -> None:
+        """A picture, only when `SHOTS` names a folder."""
+        folder = os.environ.get("SHOTS")
+        if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+    def close(self) -> None:
+        self.page.close()

@@ -1,0 +1,183 @@
+"""The approvals inbox: what waits for a person, answered by mouse, by keyboard alone and on a phone.
+
+Each answer is followed to where it must arrive, or never arrive: the other agent's inbox.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from observatory import Agent
+from tests.flows.graphs import ask, new, send, step
+from tests.flows.server import Server
+from tests.waiting import PATIENCE_S, aside, until
+from tests.windows.conftest import Open
+from tests.windows.looking import Window
+from tests.windows.staff import Gate
+
+
+def rewritten(window: Window, old: str, new_text: str) -> None:
+    field = window.role("textbox", "Message as it will be forwarded")
+    expect(field).to_be_focused()
+    text = field.input_value()
+    assert old in text
+    field.fill(text.replace(old, new_text))
+
+
+@pytest.mark.req(155, 180, 182)
+def test_an_approved_message_reaches_its_recipient_with_the_bytes_that_were_shown(
+    atlas: Server, opened: Open
+) -> None:
+    gate = Gate(atlas)
+    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    card = window.role("region", f"Gate of {gate.alice}")
+    expect(card).to_contain_text(f"{gate.alice} → {gate.bob}")
+    expect(card.get_by_role("figure", name="The exact message")).to_contain_text("these bytes, hashed")
+    expect(card.get_by_role("figure", name="The exact message")).to_contain_text("Publish the note")
+    assert gate.got() == []
+    window.shot("inbox-gate")
+    card.get_by_role("button", name=f"Forward to {gate.bob}").click()
+    (message,) = until(gate.got)
+    assert message["cognition"]["intent"] == "Publish the note"
+    expect(window.role("link", re.compile("Publish the note.*" + gate.alice))).to_have_count(0)
+
+
+@pytest.mark.req(155, 181, 208)
+def test_an_edited_message_arrives_edited_and_nothing_of_the_original_does(
+    atlas: Server, opened: Open
+) -> None:
+    """By keyboard alone: e, type, Ctrl Enter twice."""
+    gate = Gate(atlas)
+    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    expect(window.role("button", f"Forward to {gate.bob}")).to_be_visible()
+    window.press("e")
+    rewritten(window, "Publish the note", "Publish the corrected note")
+    expect(window.role("figure", "Changes")).to_contain_text("1 removed, 1 added")
+    window.shot("inbox-edit")
+    window.press("Control+Enter")
+    expect(window.role("button", "Sure? Forward edited")).to_be_focused()
+    window.press("Control+Enter")
+    (message,) = until(gate.got)
+    assert message["cognition"]["intent"] == "Publish the corrected note"
+    assert "Publish the note" not in str(message)
+
+
+@pytest.mark.req(181)
+def test_an_edit_that_breaks_the_schema_is_told_at_the_text_and_nothing_is_sent(
+    atlas: Server, opened: Open
+) -> None:
+    gate = Gate(atlas)
+    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    window.role("button", "Edit…").click()
+    rewritten(window, '"intent": "Publish the note"', '"intent": 7')
+    with window.forgiving(r"answer: 422 POST .*/edit"):
+        window.role("button", "Forward edited").click()
+        expect(window.role("alert").filter(has_text="cognition.intent")).to_be_visible()
+    field = window.role("textbox", "Message as it will be forwarded")
+    field.fill("{ not json")
+    expect(window.page.get_by_text("Not valid JSON")).to_be_visible()
+    expect(window.role("button", "Forward edited")).to_be_disabled()
+    assert gate.state() == "held" and gate.got() == []
+
+
+@pytest.mark.req(155, 183)
+def test_a_rejected_message_never_arrives_and_its_sender_is_told(atlas: Server, opened: Open) -> None:
+    """By keyboard alone, asked twice. What is sent afterwards arrives, the rejected one not."""
+    gate = Gate(atlas)
+    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    expect(window.role("button", f"Never forward, tell {gate.alice}")).to_be_visible()
+    window.press("r")
+    expect(window.role("button", f"Sure? Never forward, tell {gate.alice}")).to_be_focused()
+    assert gate.state() == "held"
+    window.press("r")
+    until(lambda: gate.state() == "rejected")
+    gate.asks("Something harmless", hitl=False)
+    (message,) = until(gate.got)
+    assert message["cognition"]["intent"] == "Something harmless"
+    told = atlas.http("admin").get(f"/v1/agents/{gate.alice}/inbox").json()["items"]
+    assert [one["kind"] for one in told] == ["rejected"] or "reject" in str(told)
+
+
+@pytest.mark.req(180, 182)
+def test_on_a_phone_the_list_leads_to_one_gate_and_its_big_buttons(atlas: Server, opened: Open) -> None:
+    gate = Gate(atlas)
+    window = opened(atlas, "/inbox?kind=gate", phone=True)
+    window.page.locator(f'[data-item="gate:{gate.message_id}"]').click()
+    forward = window.role("button", f"Forward to {gate.bob}")
+    expect(forward).to_be_visible()
+    box = forward.bounding_box()
+    assert box is not None and box["height"] >= 40 and box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
+    window.shot("inbox-phone")
+    window.is_accessible()
+    forward.click()
+    until(gate.got)
+
+
+def test_a_question_of_an_agent_is_answered_by_its_number(
+    atlas: Server, opened: Open, tmp_path: Path
+) -> None:
+    name = f"asker-{new()[:6]}"
+    agent = Agent(name, url=atlas.url, key=atlas.key("agent"), data=tmp_path)
+    try:
+        assert agent.listen(PATIENCE_S)
+        me = atlas.http("operator").get("/v1/whoami").json()["user_id"]
+        answer = aside(
+            lambda: agent.decide(
+                f"Which filing? {name}",
+                ["The 10-K", "The 8-K"],
+                owner=me,
+                timeout=PATIENCE_S,
+            )
+        )
+        pending = "/v1/decisions/pending"
+        (one,) = until(
+            lambda: [item for item in ask(atlas, pending, user_id=me)["items"] if name in item["title"]],
+        )
+        window = opened(atlas, f"/inbox?item=decision:{one['decision_id']}")
+        expect(window.role("radio", re.compile("The 8-K"))).to_be_visible()
+        window.press("Enter", "2")
+        expect(window.role("radio", re.compile("The 8-K"))).to_be_checked()
+        window.press("Enter")
+        assert "8-K" in str(answer.result(PATIENCE_S))
+    finally:
+        agent.close()
+
+
+@pytest.mark.req(185)
+def test_a_step_its_agent_was_not_sure_of_is_reviewed(atlas: Server, opened: Open) -> None:
+    session, name = new(), f"doubter-{new()[:6]}"
+    sent = send(
+        atlas,
+        step(session, new(), agent=name, cognition={"intent": "Guess a figure", "confidence_score": 0.1}),
+    )
+    number = str(sent["sequence_number"])
+    waiting = {"kind": "review", "limit": 100}
+    until(lambda: [one for one in ask(atlas, "/v1/waiting", **waiting)["items"] if one["id"] == number])
+    window = opened(atlas, f"/inbox?item=review:{number}")
+    window.role("button", re.compile("It is wrong")).click()
+    (review,) = until(
+        lambda: [
+            one
+            for one in ask(atlas, "/v1/reviews", state="done", limit=100)["items"]
+            if str(one["sequence_number"]) == number
+        ]
+    )
+    assert review["verdict"] == "wrong"
+
+
+def test_the_list_is_walked_by_j_and_k_and_says_when_nothing_waits(
+    atlas: Server, alone: Server, opened: Open
+) -> None:
+    Gate(atlas), Gate(atlas)
+    window = opened(atlas, "/inbox?kind=gate")
+    rows = window.page.locator("[data-item^='gate:']")
+    expect(rows.nth(1)).to_be_visible()
+    window.press("j").at(r"/inbox\?.*item=")
+    expect(window.page.locator("[data-item][aria-current]")).to_have_count(1)
+    empty = opened(alone, "/inbox")
+    expect(empty.page.get_by_text("Nothing waits for you")).to_be_visible()

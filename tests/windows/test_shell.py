@@ -1,0 +1,177 @@
+"""The frame around the views: signing in, keys, addresses, and what it says when the gateway is away."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.flows.server import Server
+from tests.windows.conftest import Open
+from tests.windows.looking import Window
+
+VIEWS = {
+    "1": "/fleet",
+    "2": "/sessions",
+    "3": "/registry",
+    "4": "/scheduler",
+    "5": "/forensics",
+    "6": "/god-mode",
+}
+
+
+def link_of(server: Server) -> str:
+    url: str = server.http("operator").post("/v1/logins", json={}).json()["url"]
+    return url
+
+
+def test_the_printed_link_signs_in_with_one_click_and_works_once(atlas: Server, opened: Open) -> None:
+    link = link_of(atlas)
+    first = opened(atlas, None, role=None)
+    first.page.goto(link)
+    first.settled().at("/fleet")
+    expect(first.role("button", re.compile(r"^You: .*operator"))).to_be_visible()
+    second = opened(atlas, None, role=None)
+    with second.forgiving(r"answer: 401 GET .*/v1/"):
+        second.page.goto(link)
+        second.at(r"/fleet\?login=used")
+        expect(second.page.get_by_text("used or is too old")).to_be_visible()
+
+
+def test_a_key_signs_in_and_leads_to_the_page_that_was_wanted(atlas: Server, opened: Open) -> None:
+    window = opened(atlas, None, role=None)
+    with window.forgiving(r"answer: 40[13] "):
+        window.go("/sessions?q=atlas")
+        key = window.page.get_by_label("Key", exact=True)
+        expect(key).to_be_focused()
+        key.fill("obs_nonsense")
+        window.press("Enter")
+        expect(window.page.get_by_text("No key of this gateway is like that")).to_be_visible()
+        key.fill(atlas.key("operator"))
+        window.press("Enter")
+        window.settled()
+    window.at(r"/sessions\?q=atlas")
+    kept = window.page.evaluate("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
+    assert atlas.key("operator") not in kept and "obs_" not in kept
+
+
+def test_keys_1_to_6_switch_views_and_the_back_button_returns(atlas: Server, opened: Open) -> None:
+    """Ruling 40; by keyboard alone."""
+    window = opened(atlas, "/fleet")
+    for key, path in VIEWS.items():
+        window.press(key).at(path)
+        here = window.role("navigation", "Views").locator("li [aria-current=page]")
+        expect(here).to_have_attribute("href", re.compile(path))
+    for path in ("/forensics", "/scheduler"):
+        window.page.go_back()
+        window.at(path)
+
+
+def test_escape_closes_the_panel_then_the_drill_down_then_returns_to_the_fleet(
+    atlas: Server, opened: Open
+) -> None:
+    """Ruling 40."""
+    session = atlas.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
+    window = opened(atlas, f"/sessions/{session}?peek=session:{session}")
+    panel = window.role("complementary", re.compile("^Session"))
+    expect(panel).to_be_visible()
+    window.press("Escape")
+    expect(panel).to_be_hidden()
+    window.at(f"/sessions/{session}")
+    window.press("Escape").at("/sessions$")
+    window.press("Escape").at("/fleet$")
+    window.press("Escape").at("/fleet$")
+
+
+def test_a_deep_link_opens_the_same_view_selection_and_filter(atlas: Server, opened: Open) -> None:
+    session = atlas.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
+    window = opened(atlas, f"/sessions?q=a&peek=session:{session}")
+    expect(window.role("complementary", f"Session {session}")).to_be_visible()
+    window.page.reload()
+    expect(window.role("complementary", f"Session {session}")).to_be_visible()
+    window.at(rf"/sessions\?q=a&peek=session:{session}")
+
+
+def test_help_lists_the_keys_in_force_and_typing_is_not_a_command(atlas: Server, opened: Open) -> None:
+    window = opened(atlas, "/registry").press("?")
+    help_ = window.role("dialog", "Keys")
+    for says in ("Fleet Command", "God Mode", "Search or act"):
+        expect(help_.get_by_text(says, exact=False).first).to_be_visible()
+    window.press("Escape")
+    expect(help_).to_be_hidden()
+    window.at("/registry")
+    window.press("Control+k")
+    window.page.keyboard.type("1")
+    window.at("/registry")
+
+
+def test_the_palette_goes_to_views_agents_and_sessions(atlas: Server, opened: Open) -> None:
+    window = opened(atlas, "/registry").press("Control+k")
+    field = window.role("combobox").or_(window.role("searchbox")).or_(window.role("textbox")).first
+    expect(field).to_be_focused()
+    window.page.keyboard.type("sessio")
+    expect(window.role("option").first).to_be_visible()
+    window.press("Enter").at("/sessions")
+    window.press("Control+k")
+    window.page.keyboard.type("researcher-beta-3")
+    expect(window.role("option", re.compile("researcher-beta-3")).first).to_be_visible()
+    window.press("Escape")
+    expect(window.role("option").first).to_be_hidden()
+
+
+def test_the_theme_is_switched_and_kept(atlas: Server, opened: Open) -> None:
+    window = opened(atlas, "/registry")
+    root = window.page.locator("html")
+    expect(root).to_have_attribute("data-mantine-color-scheme", "dark")
+    window.role("button", "Switch to the light theme").click()
+    expect(root).to_have_attribute("data-mantine-color-scheme", "light")
+
+
+def test_the_page_says_when_the_gateway_is_away_and_recovers_by_itself(alone: Server, opened: Open) -> None:
+    window = opened(alone, "/fleet")
+    standing = window.role("status").filter(has_text=re.compile("live|reconnecting|connecting"))
+    expect(standing).to_have_text("live")
+    with window.forgiving(r"net::ERR_", r"WebSocket connection to"):
+        alone.kill()
+        expect(standing).to_contain_text(re.compile("reconnecting|offline"))
+        window.press("2")
+        window.at("/sessions")
+        window.press("1")
+        alone.start()
+        expect(standing).to_have_text("live", timeout=30_000)
+
+
+def test_a_kill_switch_is_seen_on_every_view_with_what_since_when_and_by_whom(
+    alone: Server, opened: Open
+) -> None:
+    window = opened(alone, "/sessions", role="admin")
+    http = alone.http("admin")
+    asked = {"scope": "global", "reason": "drill of the tests"}
+    armed = http.post("/v1/kill-switch", json=asked)
+    assert armed.status_code in (200, 201, 202), armed.text
+    told = armed.json()
+    confirmed = http.post(
+        f"/v1/kill-switch/{told['kill_id']}/confirm", json={"confirmation": told["confirmation"]}
+    )
+    assert confirmed.status_code in (200, 202), confirmed.text
+    banner = window.role("region", "Kill-switch")
+    expect(banner).to_contain_text("everything in this tenant is stopped since")
+    expect(banner).to_contain_text("drill of the tests")
+    window.press("3")
+    expect(banner).to_be_visible()
+
+
+@pytest.mark.parametrize("path", [*VIEWS.values(), "/inbox", "/compare"])
+@pytest.mark.parametrize("look", ["dark", "light", "phone"])
+def test_axe_finds_nothing_serious(atlas: Server, opened: Open, path: str, look: str) -> None:
+    window = opened(atlas, path, light=look == "light", phone=look == "phone")
+    window.shot(f"{path.strip('/')}-{look}")
+    window.is_accessible()
+
+
+def test_a_new_page_begins_with_a_way_past_the_frame(atlas: Server, opened: Open) -> None:
+    window: Window = opened(atlas, "/registry").press("Tab")
+    expect(window.role("link", "Skip to the view")).to_be_focused()
+    window.press("Enter")
+    expect(window.role("main")).to_be_focused()

@@ -1,0 +1,24 @@
+// The page begins: theme, questions to the gateway, routes. Nothing else lives here.
+import { MantineProvider } from "@mantine/core";
+import "@mantine/core/styles.css";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import "./app.css";
+import { questions } from "./api/questions";
+import { router } from "./router";
+import { theme } from "./theme";
+
+const root = document.getElementById("root");
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <MantineProvider theme={theme} defaultColorScheme="dark">
+        <QueryClientProvider client={questions}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}

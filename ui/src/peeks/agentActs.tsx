@@ -1,0 +1,223 @@
+// What can be done to an agent, each with its consequence written on it. What cannot be taken back by a click
+// asks once more, in place, without a dialog.
+import { Button, Select, Textarea } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { inject } from "~/acts/acts";
+import {
+  evict,
+  lift,
+  newestSession,
+  pauseEverywhere,
+  quarantine,
+  quarantineOf,
+  unpauseEverywhere,
+} from "~/acts/agents";
+import { say } from "~/acts/toasts";
+import { useAnswer } from "~/api/questions";
+import type { AgentItem } from "~/protocol/openapi";
+import { Ago } from "~/widgets/Figures";
+import classes from "./agent.module.css";
+import { useSessionsOf } from "./agentSessions";
+
+type Asking = "inject" | "quarantine" | "evict" | null;
+
+export function AgentActs({ agent }: { agent: AgentItem }) {
+  const id = agent.agent_id;
+  const navigate = useNavigate();
+  const [asking, setAsking] = useState<Asking>(null);
+  const [busy, setBusy] = useState(false);
+  const sessions = useSessionsOf(id).data?.items ?? [];
+  const rules = useAnswer("/v1/policies", {}, { every: 10_000, keep: true });
+  const rule = quarantineOf(id, rules.data?.items ?? []);
+  const paused = sessions.filter((one) => one.paused).length;
+  const active = sessions.filter((one) => one.active && !one.paused).length;
+  const run = async (what: () => Promise<unknown>) => {
+    setBusy(true);
+    await what();
+    setBusy(false);
+    setAsking(null);
+  };
+  const inspect = async () => {
+    const found = await newestSession(id).catch(() => null);
+    if (!found) say({ tone: "plain", text: `${id} has spoken in no session yet.` });
+    else
+      await navigate({
+        to: "/sessions/$sessionId",
+        params: { sessionId: found.session_id },
+        search: (found.last_step ? { step: found.last_step } : {}) as never,
+      });
+  };
+  return (
+    <section className={classes.acts} aria-label="Actions">
+      {rule && (
+        <p className={classes.notice} role="status">
+          <span title={`by ${rule.updated_by}`}>
+            ‖ In quarantine, put there <Ago at={rule.created_at} />: whatever it sends is refused.
+          </span>
+          <Button size="compact-xs" loading={busy} onClick={() => void run(() => lift(id, rule.rule_id))}>
+            Lift the quarantine
+          </Button>
+        </p>
+      )}
+      <div className={classes.buttons}>
+        <Button size="compact-sm" variant="filled" onClick={() => void inspect()}>
+          Inspect its newest session
+        </Button>
+        <Button
+          size="compact-sm"
+          variant="default"
+          loading={busy}
+          disabled={active === 0}
+          title={active === 0 ? "It works in no session now" : undefined}
+          onClick={() => void run(() => pauseEverywhere(id))}
+        >
+          {active > 0 ? `Pause everywhere (${active}): hold what it sends` : "Pause everywhere"}
+        </Button>
+        {paused > 0 && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            loading={busy}
+            onClick={() => void run(() => unpauseEverywhere(id))}
+          >
+            Unpause everywhere ({paused}): send what is held
+          </Button>
+        )}
+        <Button
+          size="compact-sm"
+          variant="default"
+          disabled={sessions.length === 0}
+          aria-expanded={asking === "inject"}
+          onClick={() => setAsking(asking === "inject" ? null : "inject")}
+        >
+          Inject…
+        </Button>
+        {!rule && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            aria-expanded={asking === "quarantine"}
+            onClick={() => setAsking(asking === "quarantine" ? null : "quarantine")}
+          >
+            Quarantine…
+          </Button>
+        )}
+        <Button
+          size="compact-sm"
+          variant="default"
+          disabled={agent.liveness === "evicted"}
+          aria-expanded={asking === "evict"}
+          onClick={() => setAsking(asking === "evict" ? null : "evict")}
+        >
+          Evict…
+        </Button>
+      </div>
+      {asking === "inject" && <Inject id={id} sessions={sessions} done={() => setAsking(null)} />}
+      {asking === "quarantine" && (
+        <Sure
+          says={`Every message of ${id} is refused and recorded, in all sessions, also those not begun yet. Heartbeats still pass. It holds until you lift it; what was refused meanwhile stays refused.`}
+          button={`Refuse everything ${id} sends`}
+          busy={busy}
+          yes={() => void run(() => quarantine(id))}
+          no={() => setAsking(null)}
+        />
+      )}
+      {asking === "evict" && (
+        <Sure
+          says={`${id} leaves the map and its rooms; work it has not acknowledged goes to another of its type. History stays. Its next heartbeat or message brings it back: to stop it, use quarantine.`}
+          button={`Evict ${id}, hand its work on`}
+          busy={busy}
+          yes={() => void run(() => evict(id))}
+          no={() => setAsking(null)}
+        />
+      )}
+    </section>
+  );
+}
+
+function Sure({
+  says,
+  button,
+  busy,
+  yes,
+  no,
+}: {
+  says: string;
+  button: string;
+  busy: boolean;
+  yes: () => void;
+  no: () => void;
+}) {
+  return (
+    <div className={classes.sure}>
+      <p>{says}</p>
+      <div className={classes.buttons}>
+        <Button size="compact-sm" color="red" loading={busy} onClick={yes}>
+          {button}
+        </Button>
+        <Button size="compact-sm" variant="default" onClick={no} data-autofocus>
+          No, leave it
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+interface Where {
+  session_id: string;
+  goal: string | null;
+  active: boolean;
+}
+
+function Inject({ id, sessions, done }: { id: string; sessions: readonly Where[]; done: () => void }) {
+  const [session, setSession] = useState<string | null>(sessions[0]?.session_id ?? null);
+  const [prompt, setPrompt] = useState("");
+  const [busy, setBusy] = useState(false);
+  const send = async () => {
+    if (!session) return;
+    setBusy(true);
+    const answer = await inject(session, id, prompt.trim());
+    setBusy(false);
+    if (answer) done();
+  };
+  return (
+    <form
+      className={classes.sure}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <Select
+        size="xs"
+        label="Into which session"
+        data={sessions.map((one) => ({
+          value: one.session_id,
+          label: `${one.goal ?? one.session_id}${one.active ? "" : " (quiet)"}`,
+        }))}
+        value={session}
+        onChange={setSession}
+        allowDeselect={false}
+      />
+      <Textarea
+        size="xs"
+        label="What it is told"
+        autosize
+        minRows={2}
+        maxRows={8}
+        value={prompt}
+        onChange={(event) => setPrompt(event.currentTarget.value)}
+        placeholder="Stop searching; use the 10-K of 2025."
+      />
+      <div className={classes.buttons}>
+        <Button type="submit" size="compact-sm" loading={busy} disabled={!session || prompt.trim() === ""}>
+          Give it to {id} with its next context
+        </Button>
+        <Button size="compact-sm" variant="default" onClick={done}>
+          Cancel
+        </Button>
+      </div>
+    </form>
+  );
+}

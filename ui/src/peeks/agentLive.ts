@@ -1,0 +1,62 @@
+// What the live topic `fleet` holds of one agent or edge, at most four times a second: a peek is read, not
+// watched like the map.
+import { useEffect, useState } from "react";
+import type { EdgeRecord, NodeRecord } from "~/graph";
+import { live } from "~/live/connection";
+import type { Picture } from "~/live/records";
+
+const EVERY_MS = 250;
+
+/** `read` gives something small: it is compared by its text. `key` says what it depends on. */
+export function useFleet<T>(read: (picture: Picture) => T, key: string): T | undefined {
+  const [held, setHeld] = useState<{ value: T; text: string } | undefined>(undefined);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` says what `read` depends on
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const look = () => {
+      timer = null;
+      const picture = live.picture("fleet");
+      if (!picture?.ready) return;
+      const value = read(picture);
+      const text = JSON.stringify(value) ?? "";
+      setHeld((before) => (before?.text === text ? before : { value, text }));
+    };
+    const soon = () => {
+      timer ??= setTimeout(look, EVERY_MS);
+    };
+    const leave = live.follow("fleet", soon);
+    look();
+    return () => {
+      leave();
+      if (timer !== null) clearTimeout(timer);
+    };
+  }, [key]);
+  return held?.value;
+}
+
+export function nodeIn(picture: Picture, id: string): NodeRecord | null {
+  return (picture.of("node").get(id) as unknown as NodeRecord | undefined) ?? null;
+}
+
+export function edgeIn(picture: Picture, id: string): EdgeRecord | null {
+  return (picture.of("edge").get(id) as unknown as EdgeRecord | undefined) ?? null;
+}
+
+export interface Around {
+  into: EdgeRecord[];
+  from: EdgeRecord[];
+}
+
+export function edgesOf(edges: Iterable<EdgeRecord>, id: string): Around {
+  const into: EdgeRecord[] = [];
+  const from: EdgeRecord[] = [];
+  for (const edge of edges) {
+    if (edge.from === id) from.push(edge);
+    else if (edge.to === id) into.push(edge);
+  }
+  const busiest = (a: EdgeRecord, b: EdgeRecord) =>
+    Number(b.status !== "Healthy") - Number(a.status !== "Healthy") ||
+    b.rate_per_s - a.rate_per_s ||
+    a.id.localeCompare(b.id, "en");
+  return { into: into.sort(busiest), from: from.sort(busiest) };
+}

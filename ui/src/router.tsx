@@ -1,0 +1,84 @@
+// The routes and the whole of what a URL says: view, selection (`peek`), filters, time. Views are chunks of
+// their own. Every member of a search is text, checked here once; what is unknown is dropped.
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router";
+import { NotFound } from "./shell/NotFound";
+import { Shell } from "./shell/Shell";
+
+/** `peek` names what the panel at the right shows: `agent:NAME`, `edge:ID`, `session:ID`, `step:SESSION/STEP`, `message:ID`. */
+export interface Search {
+  peek?: string;
+  [member: string]: string | undefined;
+}
+
+function texts(raw: Record<string, unknown>): Search {
+  const kept: Search = {};
+  for (const [name, value] of Object.entries(raw)) {
+    if (value !== undefined && value !== null && value !== "") kept[name] = String(value);
+  }
+  return kept;
+}
+
+const root = createRootRoute({ component: Shell, validateSearch: texts });
+const at = <P extends string>(path: P, load: () => Promise<Record<string, unknown>>, name: string) =>
+  createRoute({
+    getParentRoute: () => root,
+    path,
+    component: lazyRouteComponent(load as never, name as never),
+  });
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  beforeLoad: ({ search }) => {
+    throw redirect({ to: "/fleet", search, replace: true });
+  },
+});
+const fleet = at("/fleet", () => import("./views/fleet/Fleet"), "Fleet");
+const sessions = at("/sessions", () => import("./views/sessions/Sessions"), "Sessions");
+const session = at("/sessions/$sessionId", () => import("./views/sessions/Session"), "Session");
+const compare = at("/compare", () => import("./views/sessions/Compare"), "Compare");
+const registry = at("/registry", () => import("./views/registry/Registry"), "Registry");
+const scheduler = at("/scheduler", () => import("./views/scheduler/Scheduler"), "Scheduler");
+const forensics = at("/forensics", () => import("./views/forensics/Forensics"), "Forensics");
+const godMode = at("/god-mode", () => import("./views/god-mode/GodMode"), "GodMode");
+const inbox = at("/inbox", () => import("./views/inbox/Inbox"), "Inbox");
+
+export const routeTree = root.addChildren([
+  home,
+  fleet,
+  sessions,
+  session,
+  compare,
+  registry,
+  scheduler,
+  forensics,
+  godMode,
+  inbox,
+]);
+
+// Text only in the address bar: `?peek=agent:writer-1`, no JSON quoting.
+export const router = createRouter({
+  routeTree,
+  defaultPreload: "intent",
+  defaultNotFoundComponent: NotFound,
+  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+  stringifySearch: (search) => {
+    const said = new URLSearchParams();
+    for (const [name, value] of Object.entries(search))
+      if (value !== undefined && value !== "") said.set(name, String(value));
+    const text = said.toString().replaceAll("%3A", ":").replaceAll("%2F", "/");
+    return text ? `?${text}` : "";
+  },
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,96 @@
+// The frame around every view (ui.md): rail, top bar, the view, the panel at the right. It owns Esc and the
+// keys 1–6, and shows the sign-in page instead of everything while nobody is signed in.
+import { CatchBoundary, Outlet, useLocation } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { Problem } from "~/api/client";
+import { askAgain, questions } from "~/api/questions";
+import { useConnection } from "~/live/useLive";
+import { Trouble } from "~/widgets/Panel";
+import { useMe } from "~/widgets/people";
+import { Help } from "./Help";
+import { KillBanner, useStops } from "./KillBanner";
+import { show, useOverlay } from "./overlays";
+import { Palette } from "./Palette";
+import { PeekPanel } from "./PeekPanel";
+import { Rail } from "./Rail";
+import { SaveView } from "./SaveView";
+import classes from "./Shell.module.css";
+import { Away, SignIn } from "./SignIn";
+import { Toasts } from "./Toasts";
+import { TopBar } from "./TopBar";
+import { Tour } from "./Tour";
+import { useFrameKeys } from "./useFrameKeys";
+import { VIEWS } from "./views";
+
+const WHO = "/v1/whoami";
+
+/** Whoever is refused anywhere may be signed out: ask who one is, and let the answer decide. */
+function useSignOutNoticed(): void {
+  const connection = useConnection();
+  useEffect(() => {
+    if (connection === "refused") askAgain(WHO);
+  }, [connection]);
+  useEffect(
+    () =>
+      questions.getQueryCache().subscribe(({ type, query }) => {
+        const { error } = query.state;
+        if (type !== "updated" || query.queryKey[0] === WHO || query.state.status !== "error") return;
+        if (error instanceof Problem && error.code === 401) askAgain(WHO);
+      }),
+    [],
+  );
+}
+
+export function Shell() {
+  const me = useMe();
+  useSignOutNoticed();
+  const away = me.data === undefined && me.error?.code === 0;
+  useEffect(() => {
+    if (!away) return;
+    const again = setInterval(() => askAgain(WHO), 2_000);
+    return () => clearInterval(again);
+  }, [away]);
+  const code = me.error?.code;
+  if (code === 401 || code === 403) return <SignIn />;
+  if (me.data) return <Frame />;
+  if (me.error) return <Away detail={me.error.message} />;
+  return <output className={classes.wait}>Asking the gateway…</output>;
+}
+
+function Frame() {
+  const overlay = useOverlay();
+  const stops = useStops();
+  const path = useLocation({ select: (location) => location.pathname });
+  useFrameKeys();
+  useEffect(() => {
+    const view =
+      VIEWS.find(({ to }) => path.startsWith(to))?.whole ?? (path === "/inbox" ? "Inbox" : "Compare");
+    document.title = `${view} · Observatory`;
+  }, [path]);
+  if (overlay?.kind === "enter") return <SignIn tenant={overlay.tenant} leave={() => show(null)} />;
+  return (
+    <div className={classes.frame} data-hazard={stops.length > 0 || undefined}>
+      {/* A button, not an anchor: the address is the page's state, a place in the page is none. */}
+      <button type="button" className={classes.skip} onClick={() => document.getElementById("view")?.focus()}>
+        Skip to the view
+      </button>
+      <KillBanner stops={stops} />
+      <Rail />
+      <TopBar />
+      <main id="view" className={classes.view} tabIndex={-1}>
+        <CatchBoundary
+          getResetKey={() => path}
+          errorComponent={({ error }) => <Trouble problem={error as Error} again={() => location.reload()} />}
+        >
+          <Outlet />
+        </CatchBoundary>
+      </main>
+      <PeekPanel />
+      <Tour />
+      <Toasts />
+      <Palette />
+      <Help opened={overlay?.kind === "help"} />
+      <SaveView opened={overlay?.kind === "save"} />
+    </div>
+  );
+}

@@ -1,0 +1,111 @@
+// Nobody is signed in: say how to. A key is exchanged for a one-time link at once and never kept; the link's
+// cookie is the browser's. One stays on the address one wanted to see.
+import { Button, PasswordInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { Problem } from "~/api/client";
+import { questions } from "~/api/questions";
+import { live } from "~/live/connection";
+import classes from "./SignIn.module.css";
+
+async function signIn(key: string): Promise<void> {
+  const unreachable = new Problem(0, "unreachable", "The gateway cannot be reached. Try again.");
+  const asked = await fetch("/v1/logins", {
+    method: "POST",
+    credentials: "omit",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: "{}",
+  }).catch(() => {
+    throw unreachable;
+  });
+  const told = (await asked.json().catch(() => ({}))) as { url?: string; detail?: string; reason?: string };
+  if (asked.status === 401) throw new Problem(401, "unauthorized", "No key of this gateway is like that.");
+  if (!asked.ok || !told.url)
+    throw new Problem(asked.status, told.reason ?? "failed", told.detail ?? "The gateway gave no link.");
+  // The link may name the gateway by another name than this page does: only its token counts.
+  const token = new URL(told.url).searchParams.get("token") ?? "";
+  const followed = await fetch(`/login?token=${encodeURIComponent(token)}`, {
+    credentials: "same-origin",
+  }).catch(() => {
+    throw unreachable;
+  });
+  if (!followed.ok) throw new Problem(followed.status, "failed", "The login link was refused. Try again.");
+}
+
+export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void }) {
+  const [key, setKey] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(null);
+    try {
+      await signIn(key.trim());
+      setKey("");
+      leave?.();
+      await questions.resetQueries();
+      live.retry();
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+    setBusy(false);
+  };
+  const wanted = location.pathname + location.search;
+  return (
+    <main className={classes.page}>
+      <div className={classes.card}>
+        <h1>Hypervisor Observatory</h1>
+        <p>
+          {tenant
+            ? `To enter ${tenant}, sign in with a key or link of that tenant. You leave the present one.`
+            : "You are not signed in, or your sign-in has ended."}
+        </p>
+        <form onSubmit={submit}>
+          <PasswordInput
+            label="Key"
+            description="An operator's, approver's, auditor's, viewer's or admin's; it is not kept."
+            placeholder="obs_…"
+            autoComplete="off"
+            value={key}
+            onChange={(event) => setKey(event.currentTarget.value)}
+            error={problem}
+            data-autofocus
+            autoFocus
+          />
+          <Button type="submit" fullWidth mt={12} loading={busy} disabled={key.trim() === ""}>
+            Sign in
+          </Button>
+          {leave && (
+            <Button fullWidth mt={8} variant="default" onClick={leave}>
+              Stay here
+            </Button>
+          )}
+        </form>
+        <p className={classes.or}>
+          or, on the gateway's machine, get a link that signs you in with one click:
+          <code>observatory login</code>
+        </p>
+        {wanted !== "/fleet" && wanted !== "/" && (
+          <p className={classes.wanted}>You will be taken to {location.pathname}.</p>
+        )}
+      </div>
+    </main>
+  );
+}
+
+/** The gateway did not answer when the page began: it may be starting. */
+export function Away({ detail }: { detail: string }) {
+  return (
+    <main className={classes.page}>
+      <div className={classes.card} role="alert">
+        <h1>No gateway</h1>
+        <p>{detail}</p>
+        <p>This page asks again every two seconds. Nothing is lost: agents keep what they could not send.</p>
+        <p className={classes.or}>
+          If it is not running:
+          <code>observatory serve</code>
+        </p>
+      </div>
+    </main>
+  );
+}

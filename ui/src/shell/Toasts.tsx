@@ -1,0 +1,63 @@
+// What was just done, at the lower edge, with its undo. Told to screen readers; a hovered one waits.
+import { ActionIcon, Button } from "@mantine/core";
+import { hold, letGo, type Toast, unsay, useToasts } from "~/acts/toasts";
+import { Icon } from "./Icon";
+import { useKeys } from "./keys";
+import classes from "./Toasts.module.css";
+
+const SIGNS = { good: "✓", alert: "!", plain: "i" } as const;
+
+function undo(toast: Toast): void {
+  unsay(toast.id);
+  void toast.undo?.();
+}
+
+export function Toasts() {
+  const toasts = useToasts();
+  const latest = toasts.findLast((toast) => toast.undo);
+  useKeys(
+    latest ? { u: { says: "Undo what was just done", run: () => undo(latest) } } : {},
+    "Everywhere",
+    true,
+  );
+  return (
+    <section className={classes.toasts} aria-label="What just happened">
+      <div role="status" aria-live="polite" className={classes.list}>
+        {toasts.map((toast) => (
+          // biome-ignore lint/a11y/noStaticElementInteractions: hovering only stops the clock
+          <div
+            key={toast.id}
+            className={classes.toast}
+            data-tone={toast.tone}
+            onMouseEnter={() => hold(toast.id)}
+            onMouseLeave={() => letGo(toast.id)}
+            onFocus={() => hold(toast.id)}
+            onBlur={() => letGo(toast.id)}
+          >
+            <span className={classes.sign} aria-hidden>
+              {SIGNS[toast.tone]}
+            </span>
+            <div className={classes.text}>
+              {toast.text}
+              {toast.detail && <pre>{toast.detail}</pre>}
+            </div>
+            {toast.undo && (
+              <Button size="compact-sm" variant="default" onClick={() => undo(toast)}>
+                Undo
+              </Button>
+            )}
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              size={24}
+              aria-label="Close"
+              onClick={() => unsay(toast.id)}
+            >
+              <Icon name="close" size={14} />
+            </ActionIcon>
+          </div>
+        ))}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,149 @@
+// What the palette offers: places, agents, sessions, steps, actions, saved views. Each offer knows what it
+// does; the palette only lists, filters and runs them.
+import { useMantineColorScheme } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useNavigate } from "@tanstack/react-router";
+import { pauseEverywhere } from "~/acts/acts";
+import { say } from "~/acts/toasts";
+import { useAnswer } from "~/api/questions";
+import type { SearchAnswer, SessionItem } from "~/protocol/openapi";
+import { useMay } from "~/widgets/people";
+import { ranked } from "./fuzzy";
+import { show } from "./overlays";
+import { useSavedViews } from "./saved";
+import { signOut } from "./signOut";
+import { startTour } from "./tour";
+import { VIEWS } from "./views";
+
+export interface Offer {
+  id: string;
+  text: string;
+  more?: string;
+  key?: string;
+  run: () => void;
+  /** The palette stays open: the offer leads further into it. */
+  stays?: boolean;
+}
+export interface Offers {
+  group: string;
+  offers: Offer[];
+}
+export type Mode = "all" | "search" | "pause";
+
+const FEW = 5;
+const MANY = 8;
+
+export function useOffers(typed: string, mode: Mode, open: boolean): { groups: Offers[]; busy: boolean } {
+  const navigate = useNavigate();
+  const may = { operate: useMay("operate") };
+  const [asked] = useDebouncedValue(typed.trim(), 180);
+  const agents = useAnswer("/v1/agents", undefined, { enabled: open });
+  const sessions = useAnswer("/v1/sessions", { limit: 200 }, { enabled: open && mode !== "pause" });
+  const searching = open && mode !== "pause" && asked.length >= 2;
+  const steps = useAnswer("/v1/search", { q: asked, limit: MANY }, { enabled: searching, keep: true });
+  const actions = useActions(may.operate);
+  const views = useSavedViews(open);
+  const go = (href: string) => void navigate({ href });
+
+  const agentOffers = (run: (agent_id: string) => void, most: number) =>
+    ranked(typed, agents.data?.items ?? [], (one) => `${one.agent_id} ${one.agent_type ?? ""}`, most).map(
+      (one): Offer => ({
+        id: `agent:${one.agent_id}`,
+        text: one.agent_id,
+        more: [one.agent_type, one.state === "idle" ? null : one.state.replace("_", " ")]
+          .filter(Boolean)
+          .join(" · "),
+        run: () => run(one.agent_id),
+      }),
+    );
+  if (mode === "pause") {
+    const pausing = agentOffers((agent_id) => void pauseEverywhere(agent_id), 12);
+    return { groups: [{ group: "Pause which agent?", offers: pausing }], busy: agents.isFetching };
+  }
+  const groups: Offers[] = [];
+  const add = (group: string, offers: Offer[]) => {
+    if (offers.length > 0) groups.push({ group, offers });
+  };
+  const places: Offer[] = [
+    ...VIEWS.map(({ whole, to, number }) => ({
+      id: to,
+      text: whole,
+      key: String(number),
+      run: () => go(to),
+    })),
+    { id: "/inbox", text: "Approvals inbox: what needs you", run: () => go("/inbox") },
+    { id: "/compare", text: "Compare two sessions", run: () => go("/compare") },
+  ];
+  const some = typed.trim() !== "";
+  const said = searching ? stepOffers(steps.data as SearchAnswer | undefined, go) : [];
+  if (mode === "search") add("Steps", said);
+  if (mode === "all")
+    add(
+      "Go to",
+      ranked(typed, places, (one) => one.text, some ? FEW : 8),
+    );
+  add(
+    "Agents",
+    agentOffers((agent_id) => go(`/fleet?peek=${encodeURIComponent(`agent:${agent_id}`)}`), some ? MANY : 3),
+  );
+  add(
+    "Sessions",
+    ranked(typed, sessions.data?.items ?? [], named, some ? MANY : 3).map((one) => ({
+      id: `session:${one.session_id}`,
+      text: one.goal ?? one.session_id,
+      more: `${one.status} · ${one.agents_count} ${one.agents_count === 1 ? "agent" : "agents"}`,
+      run: () => go(`/sessions/${encodeURIComponent(one.session_id)}`),
+    })),
+  );
+  if (mode === "all") {
+    add(
+      "Actions",
+      ranked(typed, actions, (one) => one.text, some ? FEW : 8),
+    );
+    add(
+      "Saved views",
+      ranked(typed, views, (one) => one.text, FEW),
+    );
+  }
+  return { groups, busy: searching && steps.isFetching };
+}
+
+function named(session: SessionItem): string {
+  return `${session.goal ?? ""} ${session.session_id} ${session.agent_names.join(" ")}`;
+}
+
+function stepOffers(answer: SearchAnswer | undefined, go: (href: string) => void): Offer[] {
+  return (answer?.items ?? [])
+    .filter((hit) => hit.session_id !== null)
+    .map((hit) => ({
+      id: `step:${hit.sequence_number}`,
+      text: hit.snippet?.text ?? hit.tool ?? hit.message_type,
+      more: [hit.agent_id, hit.tool].filter(Boolean).join(" · "),
+      run: () =>
+        go(`/sessions/${encodeURIComponent(hit.session_id ?? "")}?step=${encodeURIComponent(hit.step_id)}`),
+    }));
+}
+
+function useActions(operates: boolean): Offer[] {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const other = colorScheme === "dark" ? "light" : "dark";
+  const copy = async () => {
+    await navigator.clipboard.writeText(location.href);
+    say({ tone: "plain", text: "The link to exactly this is copied." });
+  };
+  const pausing: Offer = {
+    id: "pause",
+    text: "Pause an agent…",
+    stays: true,
+    run: () => show({ kind: "palette", mode: "pause" }),
+  };
+  return [
+    ...(operates ? [pausing] : []),
+    { id: "theme", text: `Switch to the ${other} theme`, run: () => setColorScheme(other) },
+    { id: "copy", text: "Copy link to this", run: () => void copy() },
+    { id: "save", text: "Save this view…", stays: true, run: () => show({ kind: "save" }) },
+    { id: "tour", text: "Start the tour", run: startTour },
+    { id: "help", text: "Show all keys", key: "?", stays: true, run: () => show({ kind: "help" }) },
+    { id: "out", text: "Sign out", run: () => void signOut() },
+  ];
+}

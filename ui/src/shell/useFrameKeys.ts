@@ -1,0 +1,37 @@
+// Keys of the frame: 1–6 go to the views, Esc closes the panel, then leaves the drill-down, then returns to
+// Fleet Command (ruling 40).
+import { useLocation, useNavigate } from "@tanstack/react-router";
+import { type KeyMap, useKeys } from "./keys";
+import { show } from "./overlays";
+import { usePeek } from "./peeking";
+import { VIEWS } from "./views";
+
+/** Where Esc leads from a path when no panel is open; null where it leads nowhere. */
+export function outOf(path: string): "/fleet" | "/sessions" | null {
+  if (path.startsWith("/sessions/") || path === "/compare") return "/sessions";
+  return path === "/fleet" ? null : "/fleet";
+}
+
+export function useFrameKeys(): void {
+  const navigate = useNavigate();
+  const path = useLocation({ select: (location) => location.pathname });
+  const { text, close } = usePeek();
+  const views: KeyMap = {};
+  for (const { number, whole, to } of VIEWS) {
+    views[String(number)] = { says: whole, run: () => void navigate({ to }) };
+  }
+  useKeys(views, "Views", true);
+  const map: KeyMap = {};
+  map.Escape = {
+    says: "Close the panel, then the drill-down, then back to Fleet Command",
+    run: () => {
+      const out = outOf(path);
+      if (text) close();
+      else if (out) void navigate({ to: out });
+    },
+  };
+  map["mod+k"] = { says: "Search or act", run: () => show({ kind: "palette", mode: "all" }) };
+  map["/"] = { says: "Search what was said", run: () => show({ kind: "palette", mode: "search" }) };
+  map["?"] = { says: "This list of keys", run: () => show({ kind: "help" }) };
+  useKeys(map, "Everywhere", true);
+}

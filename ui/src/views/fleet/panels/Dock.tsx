@@ -1,0 +1,179 @@
+// Four panels docked below the map: those open side by side, those closed as a stack of headlines at the end,
+// so that a closed panel still says its figure. On a phone they are a tab strip with one open. What is open is
+// remembered by the browser: it is taste, not state to share.
+import { UnstyledButton } from "@mantine/core";
+import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
+import { type ReactNode, useId } from "react";
+import { useRecords } from "~/live/useLive";
+import { money, ms, rate } from "~/widgets/words";
+import { CostHeat } from "./CostHeat";
+import classes from "./Dock.module.css";
+import { Health, STATUS, StatusMark, useHealth, useReached } from "./Health";
+import { Latency, useLatency } from "./Latency";
+import { Throughput } from "./Throughput";
+
+interface PanelOf {
+  id: string;
+  name: string;
+  Headline: () => ReactNode;
+  Body: () => ReactNode;
+  /** Nothing in it takes focus, so that the keyboard must be able to scroll it by itself. */
+  still?: boolean;
+}
+
+const PANELS: readonly PanelOf[] = [
+  { id: "throughput", name: "Throughput", Headline: RateNow, Body: Throughput },
+  { id: "cost", name: "Cost heatmap", Headline: CostNow, Body: CostHeat },
+  { id: "health", name: "Health", Headline: HealthNow, Body: Health, still: true },
+  { id: "latency", name: "Latency by region", Headline: LatencyNow, Body: Latency },
+];
+
+export const PHONE = "(max-width: 640px)";
+
+export function Dock() {
+  const phone = useMediaQuery(PHONE);
+  return phone ? <Tabs /> : <Row />;
+}
+
+function Row() {
+  const [closed, setClosed] = useLocalStorage<string[]>({
+    key: "observatory.fleet.closed",
+    defaultValue: [],
+  });
+  const toggle = (id: string) =>
+    setClosed((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before, id]));
+  const open = PANELS.filter((panel) => !closed.includes(panel.id));
+  const away = PANELS.filter((panel) => closed.includes(panel.id));
+  return (
+    <div className={classes.dock} data-low={open.length === 0 || undefined}>
+      {open.map((panel) => (
+        <section key={panel.id} className={classes.panel} aria-label={panel.name}>
+          <Head panel={panel} open onClick={() => toggle(panel.id)} />
+          <div className={classes.body} tabIndex={panel.still ? 0 : undefined}>
+            <panel.Body />
+          </div>
+        </section>
+      ))}
+      {away.length > 0 && (
+        <div className={classes.away}>
+          {away.map((panel) => (
+            <Head key={panel.id} panel={panel} open={false} onClick={() => toggle(panel.id)} />
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Head({ panel, open, onClick }: { panel: PanelOf; open: boolean; onClick: () => void }) {
+  return (
+    <h2 className={classes.head}>
+      <UnstyledButton
+        className={classes.toggle}
+        aria-expanded={open}
+        onClick={onClick}
+        title={open ? "Collapse" : "Open"}
+      >
+        <span aria-hidden className={classes.arrow} data-open={open || undefined}>
+          ▸
+        </span>
+        <span>{panel.name}</span>
+        <span className={classes.headline}>
+          <panel.Headline />
+        </span>
+      </UnstyledButton>
+    </h2>
+  );
+}
+
+function Tabs() {
+  const [open, setOpen] = useLocalStorage<string>({
+    key: "observatory.fleet.tab",
+    defaultValue: "throughput",
+  });
+  const id = useId();
+  const chosen = PANELS.find((panel) => panel.id === open);
+  const onKeyDown = (event: React.KeyboardEvent) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    const next =
+      PANELS[(PANELS.findIndex((panel) => panel.id === open) + by + PANELS.length) % PANELS.length];
+    if (!next) return;
+    setOpen(next.id);
+    document.getElementById(`${id}-${next.id}`)?.focus();
+  };
+  return (
+    <div className={classes.tabs}>
+      <div role="tablist" aria-label="Panels" className={classes.strip} onKeyDown={onKeyDown}>
+        {PANELS.map((panel) => (
+          <UnstyledButton
+            key={panel.id}
+            id={`${id}-${panel.id}`}
+            role="tab"
+            aria-selected={panel.id === open}
+            aria-controls={`${id}-panel`}
+            tabIndex={panel.id === open || (!chosen && panel === PANELS[0]) ? 0 : -1}
+            className={classes.tab}
+            onClick={() => setOpen(panel.id === open ? "" : panel.id)}
+          >
+            {panel.name.split(" ")[0]}{" "}
+            <span className={classes.headline}>
+              <panel.Headline />
+            </span>
+          </UnstyledButton>
+        ))}
+      </div>
+      <div
+        role="tabpanel"
+        id={`${id}-panel`}
+        aria-label={chosen?.name ?? "closed"}
+        className={classes.body}
+        hidden={!chosen}
+        tabIndex={chosen?.still ? 0 : undefined}
+      >
+        {chosen && <chosen.Body />}
+      </div>
+    </div>
+  );
+}
+
+interface Now {
+  rate_per_s: number;
+  cost_per_min: number;
+}
+
+function useFlow(): Now | undefined {
+  return useRecords<Now>("fleet", "throughput").items[0];
+}
+
+function RateNow() {
+  const now = useFlow();
+  return now ? rate(now.rate_per_s) : null;
+}
+
+function CostNow() {
+  const now = useFlow();
+  return now ? `${money(now.cost_per_min)}/min` : null;
+}
+
+function HealthNow() {
+  const { data, error } = useHealth();
+  const reached = useReached();
+  if (!reached) return "? not reached";
+  if (!data) return error ? "unknown" : null;
+  const parts = (["gateway", "bus", "database", "insight"] as const).filter(
+    (name) => data[name].status !== "ok",
+  );
+  if (parts.length === 0) return <StatusMark status="ok" />;
+  return (
+    <>
+      <StatusMark status={data.status} bare />{" "}
+      {parts.map((name) => `${name} ${STATUS[data[name].status].word}`).join(", ")}
+    </>
+  );
+}
+
+function LatencyNow() {
+  const { data } = useLatency();
+  return data && data.all.p95_ms !== null ? `p95 ${ms(data.all.p95_ms)}` : null;
+}

@@ -1,0 +1,59 @@
+// Is the house itself well: gateway, bus, database, insight; each by mark, word and a sentence.
+import { useAnswer } from "~/api/questions";
+import { useConnection } from "~/live/useLive";
+import { Ago } from "~/widgets/Figures";
+import { Shown } from "~/widgets/Panel";
+import classes from "./Health.module.css";
+
+export type Status = "ok" | "degraded" | "down";
+export const STATUS: Record<Status, { word: string; mark: string }> = {
+  ok: { word: "well", mark: "✓" },
+  degraded: { word: "strained", mark: "!" },
+  down: { word: "down", mark: "×" },
+};
+const PARTS = ["gateway", "bus", "database", "insight"] as const;
+
+export function useHealth() {
+  return useAnswer("/v1/fleet/health", {}, { every: 5_000, keep: true });
+}
+
+export function StatusMark({ status, bare = false }: { status: Status; bare?: boolean }) {
+  const sign = STATUS[status] ?? STATUS.degraded;
+  return (
+    <span className={classes.status} data-status={status}>
+      <span aria-hidden>{sign.mark}</span>
+      <span className={bare ? "unseen" : undefined}>{sign.word}</span>
+    </span>
+  );
+}
+
+/** Away from the gateway nobody is told to be well. */
+export function useReached(): boolean {
+  const connection = useConnection();
+  return connection !== "waiting" && connection !== "refused";
+}
+
+export function Health() {
+  const asked = useHealth();
+  const reached = useReached();
+  return (
+    <Shown asked={asked} rows={4}>
+      {(answer) => (
+        <ul className={classes.parts}>
+          {!reached && (
+            <li className={classes.away}>
+              ? The gateway cannot be reached. This is what it said <Ago at={answer.as_of} />:
+            </li>
+          )}
+          {PARTS.map((name) => (
+            <li key={name}>
+              <span className={classes.name}>{name}</span>
+              <StatusMark status={answer[name].status} />
+              <span className={classes.text}>{answer[name].text}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Shown>
+  );
+}

@@ -1,0 +1,113 @@
+// A question of an agent with its options. 1–9 chooses, Enter sends what is chosen: two steps, as an answer
+// cannot be taken back. The digits count only inside this pane; elsewhere they switch views.
+import { Button, TextInput } from "@mantine/core";
+import { type KeyboardEvent, useState } from "react";
+import { dismiss, respond } from "~/acts/acts";
+import { useAnswer } from "~/api/questions";
+import type { WaitingItem } from "~/protocol/openapi";
+import { useKeys } from "~/shell/keys";
+import { Left } from "~/widgets/Figures";
+import { Tag } from "~/widgets/Mark";
+import classes from "./Inbox.module.css";
+import { RISKS } from "./ItemList";
+
+export function Decision({ item, done }: { item: WaitingItem; done: () => void }) {
+  const options = item.options ?? [];
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [note, setNote] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [sure, setSure] = useState(false);
+  const whole = useAnswer("/v1/decisions/{decision_id}", undefined, { params: { decision_id: item.id } });
+  const can = (verb: "respond" | "cancel") => item.can.find((one) => one.verb === verb);
+  const option = options.find((one) => one.option_id === chosen);
+  const run = async (act: () => Promise<unknown>) => {
+    setBusy(true);
+    const said = await act();
+    setBusy(false);
+    if (said) done();
+  };
+  const send = () => {
+    if (option && can("respond")?.allowed && !busy) void run(() => respond(item.id, option, note || null));
+  };
+  const press = (event: KeyboardEvent) => {
+    const typing = event.target instanceof HTMLInputElement && event.target.type === "text";
+    const nth = typing ? undefined : options[Number(event.key) - 1];
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (nth) setChosen(nth.option_id);
+    else if (event.key === "Enter" && option && !(event.target instanceof HTMLButtonElement)) send();
+    else return;
+    event.preventDefault();
+  };
+  useKeys(option ? { Enter: { says: `Answer “${option.label}”`, run: send } } : {}, "Question");
+  const why = can("respond");
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys of the whole pane, every part has its own too
+    <div className={classes.ask} onKeyDown={press} data-pane tabIndex={-1}>
+      <p className={classes.why}>{item.why}</p>
+      {whole.data?.description && whole.data.description !== item.why && <p>{whole.data.description}</p>}
+      {(whole.data?.context_refs.length ?? 0) > 0 && (
+        <ul className={classes.refs}>
+          {whole.data?.context_refs.map((ref) => (
+            <li key={ref.uri}>
+              {ref.label ?? ref.ref_type ?? "see"}: <code>{ref.uri}</code>
+            </li>
+          ))}
+        </ul>
+      )}
+      {item.deadline && (
+        <p>
+          <Left until={item.deadline} />
+          {", "}
+          {item.on_expiry === "auto"
+            ? "then the recommended answer is given by itself."
+            : "then the question lapses."}
+        </p>
+      )}
+      <fieldset className={classes.options}>
+        <legend>Answers</legend>
+        {options.map((one, n) => (
+          <label
+            key={one.option_id}
+            className={classes.option}
+            data-chosen={one.option_id === chosen || undefined}
+          >
+            <input
+              type="radio"
+              name={item.id}
+              checked={one.option_id === chosen}
+              onChange={() => setChosen(one.option_id)}
+            />
+            <kbd aria-hidden>{n + 1}</kbd>
+            <span className={classes.optionText}>{one.label}</span>
+            {one.is_default && <Tag tone="good">recommended</Tag>}
+            {one.risk_level && <Tag tone={RISKS[one.risk_level]}>{one.risk_level} risk</Tag>}
+          </label>
+        ))}
+      </fieldset>
+      <TextInput
+        label="Note for the record and the agent (optional)"
+        value={note}
+        onChange={(event) => setNote(event.currentTarget.value)}
+        maxLength={1000}
+      />
+      <div className={classes.answers}>
+        <Button disabled={!option || !why?.allowed || busy} title={why?.why ?? undefined} onClick={send}>
+          {option ? `Answer “${option.label}”, tell ${item.agent_id ?? "the agent"}` : "Choose an answer"}
+        </Button>
+        {can("cancel") && (
+          <Button
+            variant="default"
+            data-danger
+            className={classes.button}
+            disabled={!can("cancel")?.allowed || busy}
+            onClick={() => (sure ? void run(() => dismiss(item.id)) : setSure(true))}
+            onBlur={() => setSure(false)}
+          >
+            {sure ? "Sure? Give no answer at all" : `Give no answer, tell ${item.agent_id ?? "the agent"}`}
+          </Button>
+        )}
+      </div>
+      {why && !why.allowed && <p className={classes.faint}>{why.why}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,124 @@
+// The console of a session (HITL): hold an agent and see that it holds, change what is held, put a prompt into
+// its context, and what people did so far. Who commands is the gateway's business: it knows the user.
+import { Select, Tabs } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import { useAnswer } from "~/api/questions";
+import { useUrl } from "~/useUrl";
+import { Shown } from "~/widgets/Panel";
+import classes from "./Console.module.css";
+import { Hold } from "./Hold";
+import { Inject } from "./Inject";
+import { Messages } from "./Messages";
+import { Record } from "./Record";
+import { agentOf, pauseInForce } from "./standing";
+import { useConsole } from "./useConsole";
+
+export interface ConsoleProps {
+  sessionId: string;
+  /** What is selected in the graph; the operator may choose another agent. */
+  agentId?: string;
+  stepId?: string;
+  messageId?: string;
+}
+
+const TABS = ["message", "inject", "record"];
+
+export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps) {
+  const { session, record, holds, items } = useConsole(sessionId);
+  const [url, setUrl] = useUrl();
+  const may = useAnswer("/v1/whoami").data?.permissions.includes("operate") ?? true;
+  // Another selection in the graph is a new subject: what was chosen by hand before is forgotten.
+  const selected = useRef(agentId);
+  useEffect(() => {
+    if (selected.current === agentId) return;
+    if (selected.current !== undefined) setUrl({ console_agent: null, held: null }, true);
+    selected.current = agentId;
+  }, [agentId, setUrl]);
+  return (
+    <section className={classes.console} aria-label="Console">
+      <Shown asked={session}>
+        {({ agents }) => {
+          const agent = agentOf(agents, url.console_agent, agentId);
+          const all = holds.data ?? [];
+          const atHand = all.find(
+            (one) => one.message_id === messageId || one.step_id === stepId,
+          )?.message_id;
+          const mine = all.filter((one) => one.agent_id === agent).length;
+          const tab = TABS.includes(url.console ?? "")
+            ? url.console
+            : atHand || mine > 0
+              ? "message"
+              : "inject";
+          const names = agents.map((member) => member.agent_id);
+          if (agent !== null && !names.includes(agent)) names.push(agent);
+          const member = agents.find((one) => one.agent_id === agent);
+          return (
+            <div className={classes.inside}>
+              <div className={classes.left}>
+                <Select
+                  size="xs"
+                  className={classes.agent}
+                  label="Agent"
+                  searchable
+                  allowDeselect={false}
+                  data={names.sort()}
+                  value={agent}
+                  placeholder="no agent has spoken yet"
+                  nothingFoundMessage="no agent of this session"
+                  onChange={(name) => setUrl({ console_agent: name, held: null }, true)}
+                />
+                {agent !== null && (
+                  <Hold
+                    sessionId={sessionId}
+                    agent={agent}
+                    paused={member?.paused ?? pauseInForce(items, agent) !== null}
+                    pause={pauseInForce(items, agent)}
+                    held={mine}
+                    may={may}
+                  />
+                )}
+              </div>
+              <Tabs
+                className={classes.right}
+                classNames={{ tab: classes.tab, panel: classes.body }}
+                value={tab ?? "inject"}
+                onChange={(next) => setUrl({ console: next }, true)}
+                keepMounted={false}
+              >
+                <Tabs.List>
+                  <Tabs.Tab value="message">
+                    Edit message{all.length > 0 ? ` (${all.length} held)` : ""}
+                  </Tabs.Tab>
+                  <Tabs.Tab value="inject">Inject prompt</Tabs.Tab>
+                  <Tabs.Tab value="record">Record{items.length > 0 ? ` (${items.length})` : ""}</Tabs.Tab>
+                </Tabs.List>
+                <Tabs.Panel value="message">
+                  <Messages
+                    sessionId={sessionId}
+                    asked={holds}
+                    agent={agent}
+                    picked={url.held ?? atHand}
+                    onPick={(id) => setUrl({ held: id, console: "message" }, true)}
+                    may={may}
+                  />
+                </Tabs.Panel>
+                <Tabs.Panel value="inject">
+                  <Inject
+                    sessionId={sessionId}
+                    agent={agent}
+                    isMember={member !== undefined}
+                    items={items}
+                    may={may}
+                  />
+                </Tabs.Panel>
+                <Tabs.Panel value="record">
+                  <Record asked={record} items={items} holds={all} may={may} />
+                </Tabs.Panel>
+              </Tabs>
+            </div>
+          );
+        }}
+      </Shown>
+    </section>
+  );
+}

@@ -1,0 +1,197 @@
+// What is held in the session: pick one, read its exact bytes, change it. At a gate it is answered; what a
+// pause holds is rewritten and stays held until it is released.
+import { Button, Modal } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { rewrite } from "~/acts/acts";
+import type { Problem } from "~/api/client";
+import { useAnswer } from "~/api/questions";
+import type { HoldItem, MessageItem } from "~/protocol/openapi";
+import { DiffEditor, readObject } from "~/widgets/Diff";
+import { type Exact, useExact } from "~/widgets/exact";
+import { Ago } from "~/widgets/Figures";
+import { ExactBytes, GateCard } from "~/widgets/GateCard";
+import { Empty, Shown } from "~/widgets/Panel";
+import { gateOfHold } from "~/widgets/waiting";
+import classes from "./Messages.module.css";
+import { inLine, whyHeld } from "./standing";
+
+interface Listed {
+  sessionId: string;
+  asked: { data: HoldItem[] | undefined; error: Problem | null; isPending: boolean; refetch: () => unknown };
+  agent: string | null;
+  picked: string | undefined;
+  onPick: (messageId: string | null) => void;
+  may: boolean;
+}
+
+export function Messages({ sessionId, asked, agent, picked, onPick, may }: Listed) {
+  const contents = useAnswer(
+    "/v1/messages",
+    { session_id: sessionId, state: "held", limit: 200 },
+    { every: 4_000, keep: true, enabled: (asked.data?.length ?? 0) > 0 },
+  );
+  const titles = useMemo(
+    () => new Map((contents.data?.items ?? []).map((item) => [item.message_id, titleOf(item)])),
+    [contents.data],
+  );
+  return (
+    <Shown asked={asked}>
+      {(holds) => {
+        if (holds.length === 0)
+          return (
+            <Empty>
+              Nothing of this session is held. Pause an agent: what it sends from then on waits here, and can
+              be changed before anyone gets it.
+            </Empty>
+          );
+        const line = inLine(holds, agent);
+        const hold = line.find((one) => one.message_id === picked) ?? line[0];
+        return (
+          <div className={classes.messages}>
+            <ul className={classes.list} aria-label="Held messages">
+              {line.map((one) => (
+                <li key={one.message_id}>
+                  <button
+                    type="button"
+                    className={classes.one}
+                    aria-current={one === hold || undefined}
+                    onClick={() => onPick(one.message_id)}
+                  >
+                    <span className={classes.title}>{titles.get(one.message_id) ?? one.message_type}</span>
+                    <span className={classes.why}>
+                      {one.agent_id}: {whyHeld(one)}, <Ago at={one.held_at} />
+                      {one.rewritten && " · edited"}
+                    </span>
+                  </button>
+                </li>
+              ))}
+            </ul>
+            {hold && (
+              <Picked
+                key={`${hold.message_id} ${hold.gate}`}
+                hold={hold}
+                may={may}
+                onDone={() => onPick(null)}
+              />
+            )}
+          </div>
+        );
+      }}
+    </Shown>
+  );
+}
+
+/** Its exact bytes at once; to change or answer it there is a window with room for the difference. */
+function Picked({ hold, may, onDone }: { hold: HoldItem; may: boolean; onDone: () => void }) {
+  const exact = useExact(hold.message_id, hold.session_id, hold.action_digest);
+  const [open, setOpen] = useState<"answer" | "edit" | null>(null);
+  const close = () => setOpen(null);
+  const isGate = hold.gate === "open";
+  return (
+    <div className={classes.picked}>
+      <div className={classes.acts}>
+        {isGate && (
+          <Button size="compact-sm" onClick={() => setOpen("answer")}>
+            Answer the gate…
+          </Button>
+        )}
+        <Button
+          size="compact-sm"
+          variant={isGate ? "default" : "filled"}
+          disabled={!may || exact.data === undefined}
+          onClick={() => setOpen("edit")}
+        >
+          Edit message…
+        </Button>
+        <span className={classes.why}>
+          {isGate ? "Edited, it stays at its gate." : "Edited, it stays held."}
+        </span>
+      </div>
+      <Shown asked={exact} rows={6}>
+        {(content) => <ExactBytes content={content} digest={hold.action_digest} />}
+      </Shown>
+      <Modal
+        opened={open !== null}
+        onClose={close}
+        size="80rem"
+        title={open === "answer" ? "Answer the gate" : "Edit a held message"}
+      >
+        {open === "answer" && (
+          <GateCard
+            gate={gateOfHold(hold)}
+            done={() => {
+              close();
+              onDone();
+            }}
+          />
+        )}
+        {open === "edit" && exact.data && <Rewrite hold={hold} content={exact.data} onClose={close} />}
+      </Modal>
+    </div>
+  );
+}
+
+/** New content in the place of what is held; a refusal shows its faults at the text. */
+function Rewrite({ hold, content, onClose }: { hold: HoldItem; content: Exact; onClose: () => void }) {
+  const [draft, setDraft] = useState(content.pretty);
+  const [refused, setRefused] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const read = readObject(draft);
+  const save = async () => {
+    if (!("value" in read) || hold.agent_id === null) return;
+    setBusy(true);
+    setRefused(null);
+    const answer = await rewrite(hold.session_id, hold.agent_id, hold.message_id, read.value, (problem) => {
+      setRefused(problem);
+      return problem.code === 422;
+    });
+    setBusy(false);
+    if (answer) onClose();
+  };
+  return (
+    <div className={classes.rewrite}>
+      <DiffEditor
+        original={content.pretty}
+        text={draft}
+        onText={(text) => {
+          setDraft(text);
+          setRefused(null);
+        }}
+        faults={refused?.faults ?? []}
+        label="New content, a whole message of the same form"
+      />
+      {refused?.code === 422 && (
+        <p className={classes.refused} role="alert">
+          Not saved{refused.faults.length > 0 ? ": it breaks the schema" : `: ${refused.message}`}. The
+          original stays held.
+        </p>
+      )}
+      <div className={classes.acts}>
+        <Button
+          size="compact-sm"
+          loading={busy}
+          disabled={"problem" in read || draft === content.pretty}
+          onClick={() => void save()}
+        >
+          Save, keep it held
+        </Button>
+        <Button size="compact-sm" variant="default" onClick={onClose}>
+          Leave it as it was
+        </Button>
+        <span className={classes.why}>The archive keeps both; what is forwarded shows only the new one.</span>
+      </div>
+    </div>
+  );
+}
+
+/** What a held message wants: its intent and tool, or its type. */
+export function titleOf(item: MessageItem): string {
+  const said = item.message as {
+    cognition?: { intent?: string };
+    action?: { tool_call?: string | null };
+  } | null;
+  const intent = said?.cognition?.intent;
+  const tool = said?.action?.tool_call;
+  if (intent) return tool ? `${intent} · ${tool}` : intent;
+  return tool ?? item.message_type;
+}

@@ -1,0 +1,150 @@
+// What people did in the session, newest first: who, when, to whom, the hash before and after, the exact
+// bytes behind a hash, and the way back where there is one.
+import { Button, Modal } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { bytes, type Problem } from "~/api/client";
+import { useAnswer } from "~/api/questions";
+import type { HoldItem, InterventionItem } from "~/protocol/openapi";
+import { Diff } from "~/widgets/Diff";
+import { Ago, Id } from "~/widgets/Figures";
+import { pretty } from "~/widgets/Json";
+import { Tag } from "~/widgets/Mark";
+import { Empty, Shown } from "~/widgets/Panel";
+import { undo } from "./commands";
+import classes from "./Record.module.css";
+import { COMMANDS, canUndo } from "./standing";
+
+interface Listed {
+  asked: { data: unknown; error: Problem | null; isPending: boolean; refetch: () => unknown };
+  items: readonly InterventionItem[];
+  holds: readonly HoldItem[];
+  may: boolean;
+}
+
+export function Record({ asked, items, holds, may }: Listed) {
+  const me = useAnswer("/v1/whoami").data?.user_id;
+  const [shown, setShown] = useState<InterventionItem | null>(null);
+  const held = new Set(holds.map((hold) => hold.message_id));
+  return (
+    <Shown asked={asked}>
+      {() =>
+        items.length === 0 ? (
+          <Empty>Nobody has intervened in this session.</Empty>
+        ) : (
+          <>
+            <table className={classes.record}>
+              <thead>
+                <tr>
+                  <th>When</th>
+                  <th>Command</th>
+                  <th>Agent</th>
+                  <th>State</th>
+                  <th>By</th>
+                  <th>Before → after</th>
+                  <th>
+                    <span className="unseen">Acts</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((item) => (
+                  <tr key={item.intervention_id} data-back={item.reversed_at !== null || undefined}>
+                    <td>
+                      <Ago at={item.issued_at} />
+                    </td>
+                    <td>
+                      <span aria-hidden>◆</span> {COMMANDS[item.command]?.word ?? item.command}
+                      {item.note && <span className={classes.note}> “{item.note}”</span>}
+                    </td>
+                    <td>{item.agent_id ?? "–"}</td>
+                    <td>
+                      <State item={item} />
+                    </td>
+                    <td>{me && item.operator_id.endsWith(me) ? "you" : <Id id={item.operator_id} />}</td>
+                    <td>
+                      <Hash hash={item.before_hash} /> → <Hash hash={item.after_hash} />
+                    </td>
+                    <td className={classes.acts}>
+                      {item.message_id && (
+                        <Button size="compact-xs" variant="default" onClick={() => setShown(item)}>
+                          Exact bytes
+                        </Button>
+                      )}
+                      {canUndo(item, held) && (
+                        <Button
+                          size="compact-xs"
+                          variant="default"
+                          disabled={!may}
+                          onClick={() => void undo(item.intervention_id)}
+                        >
+                          Undo
+                        </Button>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+            {shown && <Bytes item={shown} onClose={() => setShown(null)} />}
+          </>
+        )
+      }
+    </Shown>
+  );
+}
+
+function State({ item }: { item: InterventionItem }) {
+  if (item.reversed_at) return <Tag tone="idle">taken back</Tag>;
+  if (item.confirmed_at) return <Tag tone="good">confirmed</Tag>;
+  if (item.acknowledged_at) return <Tag tone="active">acknowledged</Tag>;
+  if (["pause", "inject", "cancel"].includes(item.command)) return <Tag tone="blocked">requested</Tag>;
+  return <Tag tone="good">done</Tag>;
+}
+
+function Hash({ hash }: { hash: string | null }) {
+  return hash ? (
+    <Id id={hash.replace("sha256:", "")} length={10} />
+  ) : (
+    <span className={classes.note}>none</span>
+  );
+}
+
+/** The bytes as archived; of an edit also what was put in their place, with the difference. */
+function Bytes({ item, onClose }: { item: InterventionItem; onClose: () => void }) {
+  const isNew = item.command === "rewrite" || item.command === "edit";
+  const asked = useQuery<{ sent: string; put: string | null }, Problem>({
+    queryKey: ["bytes of", item.intervention_id],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async () => {
+      const text = async (path: string, query = {}) => new TextDecoder().decode(await bytes(path, { query }));
+      const sent = await text(`/v1/messages/${item.message_id}`, { raw: true });
+      return { sent, put: isNew ? await text(`/v1/interventions/${item.intervention_id}/content`) : null };
+    },
+  });
+  return (
+    <Modal opened onClose={onClose} size="xl" title={`${COMMANDS[item.command]?.word}: the exact bytes`}>
+      <Shown asked={asked} rows={8}>
+        {({ sent, put }) => (
+          <div className={classes.bytes}>
+            {put !== null && <Diff before={pretty(sent)} after={pretty(put)} label="What was changed" />}
+            <Sent title={`As the agent sent it, ${sent.length} characters`} text={sent} />
+            {put !== null && (
+              <Sent title={`What was put in its place, ${put.length} characters`} text={put} />
+            )}
+          </div>
+        )}
+      </Shown>
+    </Modal>
+  );
+}
+
+function Sent({ title, text }: { title: string; text: string }) {
+  return (
+    <figure>
+      <figcaption>{title}</figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long text must be scrollable by keyboard */}
+      <pre tabIndex={0}>{text}</pre>
+    </figure>
+  );
+}

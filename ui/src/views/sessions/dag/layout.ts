@@ -1,0 +1,159 @@
+// Where cards stand. Rows are layers of cause (a child is always below its parents); columns come from elkjs
+// once, and from then on the picture only grows: what stands stays where it is, a new step takes the free
+// place nearest to its parents. "Tidy" asks elkjs again. Pure; the worker is in layouting.ts.
+import type { Drawn } from "./collapse";
+
+export const WIDE = 236;
+export const HIGH = 88;
+export const ACROSS = 28;
+export const BELOW = 42;
+const ROW = HIGH + BELOW;
+const COLUMN = WIDE + ACROSS;
+
+export interface Spot {
+  row: number;
+  x: number;
+}
+export type Spots = ReadonlyMap<string, Spot>;
+
+export function pointOf(spot: Spot): { x: number; y: number } {
+  return { x: spot.x, y: spot.row * ROW };
+}
+
+export interface ElkNode {
+  id: string;
+  width: number;
+  height: number;
+  x?: number;
+  y?: number;
+}
+export interface ElkGraph {
+  id: string;
+  layoutOptions: Record<string, string>;
+  children: ElkNode[];
+  edges: { id: string; sources: string[]; targets: string[] }[];
+}
+
+/** Above this many cards the straightest placement takes too long; the compact one is quick and narrow. */
+const FINE = 160;
+
+export function elkOf(drawn: Drawn): ElkGraph {
+  const fine = drawn.items.length <= FINE;
+  return {
+    id: "session",
+    layoutOptions: {
+      "elk.algorithm": "layered",
+      "elk.direction": "DOWN",
+      "elk.spacing.nodeNode": String(ACROSS),
+      "elk.layered.spacing.nodeNodeBetweenLayers": String(BELOW),
+      "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
+      "elk.edgeRouting": "POLYLINE",
+      "elk.layered.layering.strategy": "LONGEST_PATH_SOURCE",
+      ...(fine
+        ? { "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF" }
+        : {
+            "elk.layered.nodePlacement.strategy": "SIMPLE",
+            "elk.layered.thoroughness": "1",
+            "elk.layered.crossingMinimization.greedySwitch.type": "OFF",
+          }),
+    },
+    children: drawn.items.map((item) => ({ id: item.id, width: WIDE, height: HIGH })),
+    edges: drawn.links.map((link, n) => ({ id: `e${n}`, sources: [link.from], targets: [link.to] })),
+  };
+}
+
+/** elkjs leaves room for routed edges between its layers; here a layer is a row of even height. */
+export function spotsOf(laid: { children?: ElkNode[] }): Map<string, Spot> {
+  const nodes = laid.children ?? [];
+  const levels = [...new Set(nodes.map((node) => Math.round(node.y ?? 0)))].sort((a, b) => a - b);
+  const rows = new Map(levels.map((y, row) => [y, row]));
+  return new Map(
+    nodes.map((node) => [
+      node.id,
+      { row: rows.get(Math.round(node.y ?? 0)) ?? 0, x: Math.round(node.x ?? 0) },
+    ]),
+  );
+}
+
+/** What stands stays; what is new gets a place; what is no longer drawn is forgotten. */
+export function grown(before: Spots, drawn: Drawn): Map<string, Spot> {
+  const spots = new Map<string, Spot>();
+  const rows = new Map<number, number[]>();
+  const put = (id: string, spot: Spot) => {
+    spots.set(id, spot);
+    const row = rows.get(spot.row);
+    if (row) row.push(spot.x);
+    else rows.set(spot.row, [spot.x]);
+  };
+  for (const item of drawn.items) {
+    const spot = before.get(item.id);
+    if (spot) put(item.id, spot);
+  }
+  if (spots.size === drawn.items.length) return spots;
+  const parents = new Map<string, string[]>();
+  const children = new Map<string, string[]>();
+  for (const { from, to } of drawn.links) {
+    parents.set(to, [...(parents.get(to) ?? []), from]);
+    const below = children.get(from);
+    if (below) below.push(to);
+    else children.set(from, [to]);
+  }
+  for (const item of drawn.items) {
+    if (spots.has(item.id)) continue;
+    put(item.id, place(item.id, spots, rows, parents, children));
+  }
+  return spots;
+}
+
+/** Whether every step stands below its parents: growth cannot mend a change amid the picture, elkjs can. */
+export function isSound(spots: Spots, drawn: Drawn): boolean {
+  return drawn.links.every(({ from, to }) => {
+    const above = spots.get(from);
+    const below = spots.get(to);
+    return !above || !below || below.row > above.row;
+  });
+}
+
+function place(
+  id: string,
+  spots: ReadonlyMap<string, Spot>,
+  rows: ReadonlyMap<number, number[]>,
+  parents: ReadonlyMap<string, string[]>,
+  children: ReadonlyMap<string, string[]>,
+): Spot {
+  const known = (ids: string[] | undefined) =>
+    (ids ?? []).flatMap((other) => {
+      const spot = spots.get(other);
+      return spot ? [spot] : [];
+    });
+  const above = known(parents.get(id));
+  if (above.length === 0) {
+    // A new beginning, or a parent that came late: just above its children, else right of everything.
+    const below = known(children.get(id));
+    const first = below[0];
+    if (first) {
+      const row = Math.max(0, Math.min(...below.map((spot) => spot.row)) - 1);
+      return { row, x: free(rows.get(row) ?? [], first.x) };
+    }
+    const row = rows.get(0) ?? [];
+    return { row: 0, x: row.length === 0 ? 0 : Math.max(...row) + COLUMN };
+  }
+  const row = Math.max(...above.map((spot) => spot.row)) + 1;
+  const middle = above.reduce((sum, spot) => sum + spot.x, 0) / above.length;
+  const siblings = known(children.get(parents.get(id)?.[0] ?? "")).filter((spot) => spot.row === row);
+  const wished = siblings.length === 0 ? middle : Math.max(...siblings.map((spot) => spot.x)) + COLUMN;
+  return { row, x: free(rows.get(row) ?? [], Math.round(wished)) };
+}
+
+/** The free place of a row nearest to a wish; to the right when two are as near. */
+function free(row: readonly number[], wished: number): number {
+  const clear = (x: number) => row.every((other) => Math.abs(other - x) >= COLUMN);
+  if (clear(wished)) return wished;
+  let best = Number.POSITIVE_INFINITY;
+  for (const other of row) {
+    for (const x of [other + COLUMN, other - COLUMN]) {
+      if (Math.abs(x - wished) < Math.abs(best - wished) && clear(x)) best = x;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,174 @@
+// Entropy alerts as rows to act on: what goes round, who found it, and one click that pauses the agent and
+// opens the drill-down at the looping step.
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useMemo, useState } from "react";
+import { pause } from "~/acts/acts";
+import { get } from "~/api/client";
+import { useAnswer } from "~/api/questions";
+import { useEvents } from "~/live/useLive";
+import type { AlertItem, MessageItem } from "~/protocol/openapi";
+import { Ago } from "~/widgets/Figures";
+import { Tag } from "~/widgets/Mark";
+import { Panel, Shown } from "~/widgets/Panel";
+import classes from "./Alarms.module.css";
+import { PauseChoice } from "./PauseChoice";
+import {
+  type AlarmEvent,
+  alarmId,
+  detectorOf,
+  lasted,
+  movedOn,
+  plain,
+  type Step,
+  sentence,
+} from "./sentences";
+import { goalOf, type SessionRow } from "./session";
+
+/** An event that came so shortly before an answer may not be in it yet. */
+const OVERLAP_MS = 3_000;
+
+export function useAlarms() {
+  const asked = useAnswer("/v1/entropy/alerts", { limit: 100 }, { every: 15_000 });
+  const [heard, setHeard] = useState<{ at: number; event: AlarmEvent }[]>([]);
+  useEvents<AlarmEvent>("gateway:entropy_alerts", (events) => {
+    const at = Date.now();
+    setHeard((before) => [...before, ...events.map((event) => ({ at, event }))].slice(-200));
+  });
+  useEffect(() => {
+    setHeard((before) => before.filter(({ at }) => at > asked.dataUpdatedAt - OVERLAP_MS));
+  }, [asked.dataUpdatedAt]);
+  const data = useMemo(
+    () =>
+      asked.data &&
+      movedOn(
+        asked.data.items,
+        heard.map(({ event }) => event),
+      ),
+    [asked.data, heard],
+  );
+  return { data, error: asked.error, isPending: asked.isPending, refetch: asked.refetch };
+}
+
+export function Alarms({ sessions }: { sessions: ReadonlyMap<string, SessionRow> }) {
+  const asked = useAlarms();
+  const count = asked.data?.length ?? 0;
+  return (
+    <Panel title="Entropy alerts" aside={count > 0 ? `${count} open` : undefined}>
+      <Shown asked={asked} rows={1}>
+        {(alarms) =>
+          alarms.length === 0 ? (
+            <p className={classes.calm}>
+              No agent goes in circles. Both detectors watch {sessions.size.toLocaleString("en")} sessions.
+            </p>
+          ) : (
+            <ul className={classes.rows}>
+              {alarms.map((alarm) => (
+                <Alarm key={alarmId(alarm)} alarm={alarm} session={sessions.get(alarm.session_id)} />
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+    </Panel>
+  );
+}
+
+function Alarm({ alarm, session }: { alarm: AlertItem; session: SessionRow | undefined }) {
+  const steps = useSteps(alarm);
+  const navigate = useNavigate();
+  const [choosing, setChoosing] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const said = sentence(alarm, steps ? lasted(alarm, steps) : null);
+  const detector = detectorOf(alarm);
+  const step = steps?.find((one) => one.sequence_number === alarm.sequence_number)?.step_id;
+  const inspect = (agent: string | null) =>
+    navigate({
+      to: "/sessions/$sessionId",
+      params: { sessionId: alarm.session_id },
+      search: {
+        step: step ?? String(alarm.sequence_number),
+        console: "hold",
+        ...(agent === null ? {} : { console_agent: agent }),
+      } as never,
+    });
+  const act = async () => {
+    if (alarm.agent_id === null) {
+      setChoosing(true);
+      return;
+    }
+    setBusy(true);
+    const answer = await pause(alarm.session_id, alarm.agent_id, plain(said));
+    setBusy(false);
+    if (answer) await inspect(alarm.agent_id);
+  };
+  return (
+    <li className={classes.row}>
+      <span aria-hidden className={classes.mark}>
+        ⟲
+      </span>
+      <div className={classes.what}>
+        <span className={classes.sentence} title={alarm.reason ?? detector.means}>
+          {said.before}
+          {said.code && <code>{said.code}</code>}
+          {said.after}
+        </span>
+        <span className={classes.who}>
+          {alarm.agent_id ?? "several agents"}
+          <span className={classes.goal}> · {session ? goalOf(session) : `session ${alarm.session_id}`}</span>
+        </span>
+      </div>
+      <span className={classes.facts}>
+        <span title={`detector: ${detector.means}`}>
+          <Tag tone="alert">{detector.name} detector</Tag>
+        </span>
+        {alarm.entropy_score !== null && (
+          <span title="entropy of the session">entropy {alarm.entropy_score.toFixed(2)}</span>
+        )}
+        <Ago at={alarm.since} />
+      </span>
+      <span className={classes.acts}>
+        <Button size="compact-xs" color="accent" loading={busy} onClick={() => void act()}>
+          Pause and inspect
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => void inspect(alarm.agent_id)}>
+          Inspect
+        </Button>
+      </span>
+      {choosing && (
+        <PauseChoice
+          sessionId={alarm.session_id}
+          note={plain(said)}
+          onClose={() => setChoosing(false)}
+          onPaused={(agent) => void inspect(agent)}
+        />
+      )}
+    </li>
+  );
+}
+
+/** The steps around an alarm, once: they tell how long it took and which step to open. */
+function useSteps(alarm: AlertItem): Step[] | undefined {
+  const { session_id, agent_id, sequence_number, event_type } = alarm;
+  const asked = useQuery({
+    queryKey: ["steps of an alarm", session_id, agent_id, sequence_number, event_type],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async ({ signal }) => {
+      const whose = event_type === "loop_detected" ? agent_id : null;
+      const page = await get("/v1/messages", { query: { session_id, agent_id: whose, limit: 40 }, signal });
+      return page.items.map(stepOf);
+    },
+  });
+  return asked.data;
+}
+
+function stepOf(item: MessageItem): Step {
+  const message = item.message as { meta?: { timestamp?: string }; action?: { tool_call?: string } } | null;
+  return {
+    sequence_number: item.sequence_number,
+    step_id: item.step_id,
+    at: message?.meta?.timestamp ?? null,
+    tool: message?.action?.tool_call ?? null,
+  };
+}

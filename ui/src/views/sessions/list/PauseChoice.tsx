@@ -1,0 +1,67 @@
+// Which agent of a session to pause: one press each, the busiest first.
+import { Button, Modal, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { pause, unpause } from "~/acts/acts";
+import { useAnswer } from "~/api/questions";
+import { Empty, Shown } from "~/widgets/Panel";
+import { short } from "~/widgets/words";
+import classes from "./PauseChoice.module.css";
+
+interface Asked {
+  sessionId: string;
+  note?: string;
+  onClose: () => void;
+  onPaused?: (agent: string) => void;
+}
+
+export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) {
+  const asked = useAnswer("/v1/sessions/{session_id}", undefined, { params: { session_id: sessionId } });
+  const [why, setWhy] = useState(note);
+  const choose = async (agent: string, isPaused: boolean) => {
+    const answer = await (isPaused ? unpause(sessionId, agent) : pause(sessionId, agent, why || undefined));
+    if (!answer) return;
+    onClose();
+    if (!isPaused) onPaused?.(agent);
+  };
+  return (
+    <Modal opened onClose={onClose} title="Pause which agent?" size="md" centered>
+      <Shown asked={asked}>
+        {({ agents }) => (
+          <div className={classes.choice}>
+            {agents.length === 0 && <Empty>No agent has spoken in this session.</Empty>}
+            <ul>
+              {[...agents]
+                .sort((a, b) => b.messages - a.messages)
+                .map((agent, index) => (
+                  <li key={agent.agent_id}>
+                    <Button
+                      fullWidth
+                      justify="space-between"
+                      variant="default"
+                      data-autofocus={index === 0 || undefined}
+                      onClick={() => void choose(agent.agent_id, agent.paused)}
+                      rightSection={
+                        <span className={classes.aside}>
+                          {agent.paused ? "paused · let it go on" : `${short(agent.messages)} steps`}
+                        </span>
+                      }
+                    >
+                      {agent.paused ? `Unpause ${agent.agent_id}` : `Pause ${agent.agent_id}`}
+                    </Button>
+                  </li>
+                ))}
+            </ul>
+            <TextInput
+              size="xs"
+              label="Why (is kept in the record)"
+              value={why}
+              maxLength={4000}
+              onChange={(event) => setWhy(event.currentTarget.value)}
+            />
+            <p>From then on nothing it sends in this session is forwarded; it is held, in order.</p>
+          </div>
+        )}
+      </Shown>
+    </Modal>
+  );
+}

@@ -1,0 +1,92 @@
+// A session as the list shows it, and its words: status with mark, severity, why it stands still. Pure.
+import type { SessionItem } from "~/protocol/openapi";
+
+export type SessionStatus = "running" | "waiting" | "paused" | "looping" | "stuck" | "ended";
+
+export interface SessionCap {
+  budget_id: string;
+  scope: "tenant" | "cluster" | "session" | "agent";
+  target: string;
+  soft: number | null;
+  hard: number | null;
+  spent: number;
+  share: number;
+}
+
+/** What the table needs of a session, from HTTP or from the live topic; both tell the same members. */
+export type SessionRow = Omit<SessionItem, "status" | "cap"> & {
+  status: SessionStatus;
+  goal: string | null;
+  confidence: number | null;
+  entropy_trail: number[];
+  cap: SessionCap | null;
+  agent_names: string[];
+  paused: number;
+};
+
+interface Sign {
+  mark: string;
+  word: string;
+  tone: string;
+  means: string;
+}
+
+export const STATUSES: Record<SessionStatus, Sign> = {
+  running: { mark: "▸", word: "running", tone: "active", means: "its agents are at work" },
+  waiting: { mark: "?", word: "waiting", tone: "blocked", means: "something is held or waits for a person" },
+  paused: { mark: "‖", word: "paused", tone: "blocked", means: "a person has paused an agent in it" },
+  looping: { mark: "⟲", word: "looping", tone: "alert", means: "an agent goes in circles" },
+  stuck: { mark: "…", word: "stuck", tone: "blocked", means: "nothing has moved, and it has not ended" },
+  ended: { mark: "✓", word: "ended", tone: "idle", means: "an agent said its last word" },
+};
+/** What needs a person first; also the order of the filter. */
+export const STATUS_ORDER: SessionStatus[] = ["looping", "stuck", "waiting", "paused", "running", "ended"];
+
+export const SEVERITIES: Record<SessionItem["severity"], { word: string; tone: string; means: string }> = {
+  loop: { word: "loop", tone: "alert", means: "the last steps hardly differ" },
+  warning: { word: "repeats itself", tone: "blocked", means: "steps begin to come again" },
+  normal: { word: "varied", tone: "idle", means: "its steps differ" },
+};
+export const SEVERITY_ORDER: SessionItem["severity"][] = ["loop", "warning", "normal"];
+
+/** A record of the live topic or an item of a page. A gateway of before told less: what is missing is unknown. */
+export function rowOf(told: Partial<SessionRow> & { session_id: string }): SessionRow {
+  const row = told as SessionRow;
+  return {
+    ...row,
+    goal: row.goal ?? null,
+    confidence: row.confidence ?? null,
+    entropy_trail: row.entropy_trail ?? [],
+    cap: row.cap ?? null,
+    agent_names: row.agent_names ?? [],
+    paused: row.paused ?? 0,
+    status: row.status ?? guessed(row),
+  };
+}
+
+function guessed(row: SessionRow): SessionStatus {
+  if (row.severity === "loop" || row.loop_detected_at) return "looping";
+  if (row.held > 0) return "waiting";
+  return row.stuck ? "stuck" : "running";
+}
+
+/** Why it stands still, as a sentence without the time. */
+export function whyStuck(reason: SessionItem["stuck_reason"]): string {
+  if (reason === "pending") return "a call has not come back";
+  if (reason === "silent") return "no agent says anything";
+  return "nothing moves";
+}
+
+export type CapState = "none" | "under" | "soft" | "hard";
+
+/** Which cap of its nearest budget is reached. */
+export function capState(cap: SessionCap | null): CapState {
+  if (cap === null) return "none";
+  if (cap.hard !== null && cap.spent >= cap.hard) return "hard";
+  if (cap.soft !== null && cap.spent >= cap.soft) return "soft";
+  return "under";
+}
+
+export function goalOf(row: { goal: string | null; session_id: string }): string {
+  return row.goal ?? `session ${row.session_id}`;
+}

@@ -1,0 +1,129 @@
+// The scratchpad: every agent's intent as it is said, newest at the bottom. It stays at the end unless one
+// scrolled up; then it says how much came meanwhile.
+import { Button, Select } from "@mantine/core";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useUrl } from "~/useUrl";
+import { Empty } from "~/widgets/Panel";
+import { exact } from "~/widgets/words";
+import type { Graph, Step } from "../dag/graph";
+import { BADGES, stateOf } from "../dag/paint";
+import { linesOf, MOST_LINES } from "./lines";
+import classes from "./Scratch.module.css";
+
+export function Scratchpad({
+  graph,
+  at,
+  selected,
+  select,
+}: {
+  graph: Graph;
+  at: number | null;
+  selected: string | undefined;
+  select: (step: Step) => void;
+}) {
+  const [url, setUrl] = useUrl();
+  const [most, setMost] = useState(MOST_LINES);
+  const { lines, older } = useMemo(
+    () => linesOf(graph, { who: url.who, at, most }),
+    [graph, url.who, at, most],
+  );
+  const box = useRef<HTMLDivElement>(null);
+  const [sticks, setSticks] = useState(true);
+  const left = useRef(lines.length);
+  const last = lines.at(-1)?.id;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new line is what moves it
+  useLayoutEffect(() => {
+    if (sticks && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [sticks, last]);
+  useEffect(() => {
+    if (sticks) left.current = graph.steps.length;
+  }, [sticks, graph.steps.length]);
+  const fresh = sticks ? 0 : graph.steps.length - left.current;
+  return (
+    <section className={classes.pad} aria-label="Scratchpad">
+      <div className={classes.bar}>
+        <span className={classes.faint}>what the agents say they are about to do</span>
+        <Select
+          size="xs"
+          className={classes.who}
+          aria-label="Whose thoughts"
+          placeholder="all agents"
+          clearable
+          searchable
+          data={graph.agents.map((agent) => agent.agent_id).sort()}
+          value={url.who ?? null}
+          onChange={(who) => setUrl({ who }, true)}
+        />
+      </div>
+      <div
+        ref={box}
+        className={classes.lines}
+        role="log"
+        aria-label="Intents"
+        onScroll={(event) => {
+          const it = event.currentTarget;
+          setSticks(it.scrollHeight - it.scrollTop - it.clientHeight < 24);
+        }}
+      >
+        {lines.length === 0 && (
+          <Empty>Nobody has said what it is about to do{url.who ? ` as ${url.who}` : ""}.</Empty>
+        )}
+        {older > 0 && (
+          <Button size="compact-xs" variant="subtle" onClick={() => setMost(most + MOST_LINES)}>
+            {older.toLocaleString("en")} older
+          </Button>
+        )}
+        {lines.map((step) => (
+          <Line key={step.id} step={step} selected={step.id === selected} select={select} />
+        ))}
+      </div>
+      {fresh > 0 && (
+        <Button size="compact-xs" className={classes.fresh} onClick={() => setSticks(true)}>
+          {fresh} new ↓
+        </Button>
+      )}
+    </section>
+  );
+}
+
+const Line = memo(function Line({
+  step,
+  selected,
+  select,
+}: {
+  step: Step;
+  selected: boolean;
+  select: (step: Step) => void;
+}) {
+  const state = stateOf(step);
+  return (
+    <button
+      type="button"
+      className={classes.line}
+      aria-pressed={selected}
+      title={exact(step.at)}
+      onClick={() => select(step)}
+    >
+      <time dateTime={step.at}>{clock(step.at)}</time>
+      <span className={classes.agent}>{step.agent_id}</span>
+      <span aria-hidden className={classes.mark} data-tone={state.tone}>
+        {state.tone === "plain" ? BADGES[step.badge].mark : state.mark}
+      </span>
+      <span className={classes.said}>
+        {step.intent}
+        {state.tone !== "plain" && <em data-tone={state.tone}> · {state.word}</em>}
+      </span>
+    </button>
+  );
+});
+
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+});
+
+function clock(at: string): string {
+  return CLOCK.format(new Date(at));
+}

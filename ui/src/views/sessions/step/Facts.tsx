@@ -1,0 +1,120 @@
+// Facts with what can be done about each: see who took it over, mark it false, take that back, quarantine.
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import type { MemoryItem } from "~/protocol/openapi";
+import { useUrl } from "~/useUrl";
+import { Tag } from "~/widgets/Mark";
+import { unmark } from "./acting";
+import { MarkFalse, QuarantineFact } from "./FactForms";
+import classes from "./Step.module.css";
+
+export type Fact = Pick<
+  MemoryItem,
+  | "fact_id"
+  | "text"
+  | "uses"
+  | "marked_false"
+  | "agent_id"
+  | "sequence_number"
+  | "session_id"
+  | "source_fact_id"
+> & { held_by?: "added" | "read" };
+
+export function Facts({
+  facts,
+  label,
+  goTo,
+}: {
+  facts: Fact[];
+  label: string;
+  goTo?: (sequence_number: number) => void;
+}) {
+  return (
+    <ul className={classes.facts} aria-label={label}>
+      {facts.map((fact) => (
+        <FactLine key={fact.fact_id} fact={fact} goTo={goTo} />
+      ))}
+    </ul>
+  );
+}
+
+function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number) => void }) {
+  const [url, setUrl] = useUrl();
+  const [form, setForm] = useState<"false" | "quarantine" | null>(null);
+  const isTraced = url.fact === fact.fact_id;
+  const trace = () =>
+    setUrl(isTraced ? { fact: null, colour: null } : { fact: fact.fact_id, colour: "infection" });
+  return (
+    <li data-false={fact.marked_false ? true : undefined}>
+      <p className={classes.fact}>
+        {fact.marked_false && (
+          <>
+            <Tag tone="alert">× marked false</Tag>{" "}
+          </>
+        )}
+        {fact.text}
+      </p>
+      <div className={classes.tools}>
+        {goTo ? (
+          <button type="button" className={classes.link} onClick={() => goTo(fact.sequence_number)}>
+            {fact.agent_id ?? "unknown"} · #{fact.sequence_number}
+          </button>
+        ) : (
+          <span>{fact.held_by === "read" ? `read from ${fact.agent_id}` : ""}</span>
+        )}
+        <span>
+          used {fact.uses === 1 ? "once" : `${fact.uses} times`}
+          {fact.source_fact_id !== fact.fact_id && " · a copy"}
+        </span>
+        <button type="button" className={classes.link} aria-pressed={isTraced} onClick={trace}>
+          {isTraced ? "stop tracing" : "who took it over"}
+        </button>
+        {fact.marked_false ? (
+          <>
+            <button type="button" className={classes.link} onClick={() => setForm("quarantine")}>
+              quarantine…
+            </button>
+            <button type="button" className={classes.link} onClick={() => void unmark(fact.fact_id)}>
+              take the mark back
+            </button>
+          </>
+        ) : (
+          <button type="button" className={classes.link} onClick={() => setForm("false")}>
+            mark false…
+          </button>
+        )}
+      </div>
+      {form === "false" && (
+        <MarkFalse
+          fact={fact.fact_id}
+          done={(marked) => {
+            setForm(marked ? "quarantine" : null);
+            if (marked) setUrl({ fact: fact.fact_id, colour: "infection" });
+          }}
+        />
+      )}
+      {form === "quarantine" && <QuarantineFact fact={fact.fact_id} done={() => setForm(null)} />}
+    </li>
+  );
+}
+
+/** Texts the analyst has not folded into facts yet. */
+export function PlainFacts({ texts }: { texts: string[] }) {
+  return (
+    <ul className={classes.facts}>
+      {texts.map((text) => (
+        <li key={text}>
+          <p className={classes.fact}>{text}</p>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function More({ count, open }: { count: number; open: () => void }) {
+  return (
+    <Button size="compact-xs" variant="subtle" onClick={open}>
+      show {count} more
+    </Button>
+  );
+}

@@ -1,0 +1,95 @@
+// The chain of thought, whole or played back as it was thought. A screen reader always has the whole text;
+// with reduced motion so has everybody.
+import { Button, SegmentedControl } from "@mantine/core";
+import { useReducedMotion } from "@mantine/hooks";
+import { useEffect, useRef, useState } from "react";
+import { frames } from "~/live/frames";
+import { useUrl } from "~/useUrl";
+import { advanced, lengthOf, SPEEDS, shownAt } from "./playback";
+import classes from "./Step.module.css";
+
+export function Reasoning({ lines }: { lines: string[] }) {
+  const [url, setUrl] = useUrl();
+  const still = useReducedMotion();
+  const [written, setWritten] = useState<number | null>(null);
+  const [speed, setSpeed] = useState(1);
+  const playing = url.play === "reasoning" && !still;
+  const total = lengthOf(lines);
+  const pace = useRef(speed);
+  pace.current = speed;
+
+  useEffect(() => {
+    if (!playing) return;
+    let last: number | null = null;
+    let at = 0;
+    setWritten((before) => {
+      at = before === null || before >= total ? 0 : before;
+      return at;
+    });
+    const paint = (now: number) => {
+      if (last !== null) at = advanced(at, now - last, pace.current);
+      last = now;
+      setWritten(at);
+      if (at >= total) {
+        setWritten(null);
+        setUrl({ play: null }, true);
+      }
+    };
+    return frames.every(paint);
+  }, [playing, total, setUrl]);
+
+  if (lines.length === 0) return <p className={classes.none}>It told no reasoning.</p>;
+  const shown = written === null ? lines : shownAt(lines, written);
+  const partly = written !== null;
+  return (
+    <>
+      <div className={classes.tools}>
+        {still ? (
+          <span className={classes.none}>Shown whole: your system asks for less motion.</span>
+        ) : (
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => setUrl({ play: playing ? null : "reasoning" }, true)}
+          >
+            {playing ? "‖ Pause" : partly ? "▶ Go on" : "▶ Play"}
+          </Button>
+        )}
+        {partly && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => {
+              setWritten(null);
+              setUrl({ play: null }, true);
+            }}
+          >
+            Skip to the end
+          </Button>
+        )}
+        {!still && (
+          <SegmentedControl
+            size="xs"
+            aria-label="Speed"
+            value={String(speed)}
+            onChange={(value) => setSpeed(Number(value))}
+            data={SPEEDS.map((one) => ({ value: String(one), label: `${one}×` }))}
+          />
+        )}
+      </div>
+      {partly && (
+        <ol className="unseen">
+          {lines.map((line) => (
+            <li key={line}>{line}</li>
+          ))}
+        </ol>
+      )}
+      <ol className={classes.chain} aria-hidden={partly} data-playing={playing || undefined}>
+        {shown.map((line, n) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: thoughts have no identity but their place
+          <li key={n}>{line}</li>
+        ))}
+      </ol>
+    </>
+  );
+}

@@ -1,0 +1,118 @@
+// The difference of two texts, line by line, and an editor for JSON with the difference beside it. Out and in
+// are told by sign, word and colour. The editor never sends: whoever uses it does.
+import { Textarea } from "@mantine/core";
+import { useMemo } from "react";
+import type { Fault } from "~/api/client";
+import classes from "./Diff.module.css";
+import { counted, folded, linesOf } from "./lines";
+
+const SIGNS = { same: " ", in: "+", out: "−" } as const;
+const SAID = { same: "", in: "added: ", out: "removed: " } as const;
+
+export function Diff({
+  before,
+  after,
+  label = "Changes",
+}: {
+  before: string;
+  after: string;
+  label?: string;
+}) {
+  const lines = useMemo(() => linesOf(before, after), [before, after]);
+  const { into, out } = counted(lines);
+  return (
+    <figure className={classes.diff} aria-label={label}>
+      <figcaption className={classes.sum}>
+        {into + out === 0 ? "No change yet" : `${out} removed, ${into} added`}
+      </figcaption>
+      {/* biome-ignore-start lint/a11y/noNoninteractiveTabindex: a long text must be scrollable by keyboard */}
+      {/* biome-ignore-start lint/a11y/useSemanticElements: lines are a group, not a set of fields */}
+      <div className={classes.lines} tabIndex={0} role="group" aria-label={`${label}, line by line`}>
+        {/* biome-ignore-end lint/a11y/useSemanticElements: see above */}
+        {/* biome-ignore-end lint/a11y/noNoninteractiveTabindex: see above */}
+        {folded(lines).map((line, n) =>
+          line.kind === "gap" ? (
+            // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity but their place
+            <div key={n} className={classes.gap}>
+              {line.hidden} {line.hidden === 1 ? "line" : "lines"} unchanged
+            </div>
+          ) : (
+            // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity but their place
+            <div key={n} className={classes.line} data-kind={line.kind}>
+              <span className={classes.number} aria-hidden>
+                {line.now ?? line.old}
+              </span>
+              <span className={classes.sign} aria-hidden>
+                {SIGNS[line.kind]}
+              </span>
+              <code>
+                <span className="unseen">{SAID[line.kind]}</span>
+                {line.text}
+              </code>
+            </div>
+          ),
+        )}
+      </div>
+    </figure>
+  );
+}
+
+/** What the text says as a JSON object, or why it says none, with the line where known. */
+export function readObject(text: string): { value: Record<string, unknown> } | { problem: string } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value === null || typeof value !== "object" || Array.isArray(value))
+      return { problem: "A message is a JSON object: it begins with { and ends with }." };
+    return { value: value as Record<string, unknown> };
+  } catch (error) {
+    const said = (error as Error).message;
+    const at = /position (\d+)/.exec(said)?.[1];
+    const line = at ? text.slice(0, Number(at)).split("\n").length : null;
+    return { problem: `Not valid JSON${line ? ` at line ${line}` : ""}: ${said.replace(/ \(line.*/, "")}` };
+  }
+}
+
+export function DiffEditor({
+  original,
+  text,
+  onText,
+  faults = [],
+  label = "Message as it will be forwarded",
+}: {
+  original: string;
+  text: string;
+  onText: (text: string) => void;
+  faults?: Fault[];
+  label?: string;
+}) {
+  const read = readObject(text);
+  const problem = "problem" in read ? read.problem : null;
+  return (
+    <div className={classes.editor}>
+      <div>
+        <Textarea
+          label={label}
+          value={text}
+          onChange={(event) => onText(event.currentTarget.value)}
+          autosize
+          minRows={10}
+          maxRows={26}
+          spellCheck={false}
+          classNames={{ input: classes.input }}
+          error={problem}
+          data-autofocus
+        />
+        {faults.length > 0 && (
+          <ul className={classes.faults} role="alert">
+            {faults.map((fault) => (
+              <li key={`${fault.path} ${fault.problem}`}>
+                <code>{fault.path || "message"}</code> {fault.problem}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+      <Diff before={original} after={text} />
+    </div>
+  );
+}

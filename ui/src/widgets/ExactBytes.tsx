@@ -1,0 +1,34 @@
+// The bytes of a message as they were archived, pretty to read or as they are, and whether they are those a
+// digest names.
+import { useState } from "react";
+import classes from "./ExactBytes.module.css";
+import type { Exact } from "./exact";
+import { Id } from "./Figures";
+
+export function ExactBytes({ content, digest }: { content: Exact; digest: string | null }) {
+  const [raw, setRaw] = useState(false);
+  const proven = content.digest !== null && content.digest === digest;
+  const other = content.digest !== null && digest !== null && !proven;
+  return (
+    <figure className={classes.exact} aria-label="The exact message">
+      <figcaption>
+        <span>
+          {content.rewritten ? "What a person put in its place" : "The exact message"},{" "}
+          {content.size.toLocaleString("en")} bytes
+        </span>
+        <button type="button" className={classes.toggle} onClick={() => setRaw(!raw)} aria-pressed={raw}>
+          as sent
+        </button>
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long text must be scrollable by keyboard */}
+      <pre tabIndex={0}>{raw ? content.text : content.pretty}</pre>
+      {digest && (
+        <p className={classes.digest} data-other={other || undefined}>
+          <Id id={digest} length={24} /> {proven && "✓ these bytes, hashed in this browser"}
+          {other && "! these bytes have another digest: the message changed while you looked; open it again"}
+          {content.digest === null && "not checked here: the page has no secure origin"}
+        </p>
+      )}
+    </figure>
+  );
+}

@@ -1,0 +1,230 @@
+// Three answers with their consequence written on them. A key asks twice and a reject always does: neither
+// can be taken back. A refused edit shows its faults at the text; the original stays held.
+import { Button, Kbd, TextInput } from "@mantine/core";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { approve, edit, reject } from "~/acts/acts";
+import type { Problem } from "~/api/client";
+import { useKeys } from "~/shell/keys";
+import { DiffEditor, readObject } from "./Diff";
+import { ExactBytes } from "./ExactBytes";
+import type { Exact } from "./exact";
+import classes from "./GateCard.module.css";
+import { Json } from "./Json";
+import { closed, opened } from "./opened";
+import { useMe } from "./people";
+import type { Can, Gate } from "./waiting";
+
+type Verb = "approve" | "edit" | "reject";
+const KEYS: Record<Verb, string> = { approve: "A", edit: "E", reject: "R" };
+
+/** Whether the caller may, and if not why; asked of the item, else of who is signed in. */
+function useMay(can: Can[] | undefined): (verb: Verb) => { allowed: boolean; why: string | null } {
+  const me = useMe().data;
+  return (verb) => {
+    const told = can?.find((one) => one.verb === verb);
+    if (told) return told;
+    const allowed = me?.permissions.includes("approve") ?? false;
+    return { allowed, why: allowed ? null : `Your role (${me?.role ?? "unknown"}) may read, not decide.` };
+  };
+}
+
+function labelsOf(gate: Gate): Record<Verb, string> {
+  const left = gate.quorum - gate.approvals.length - 1;
+  return {
+    approve:
+      left > 0 ? `Approve, ${left} more needed` : `Forward ${gate.recipient ? `to ${gate.recipient}` : "it"}`,
+    edit: left > 0 ? "Save edited, others must approve" : "Forward edited",
+    reject: `Never forward, tell ${gate.agent_id ?? "the agent"}`,
+  };
+}
+
+interface Answering {
+  gate: Gate;
+  content: Exact;
+  done?: () => void;
+  keyed: boolean;
+}
+
+export function GateAnswer({ gate, content, done, keyed }: Answering) {
+  const [armed, setArmed] = useState<Verb | null>(null);
+  const [draft, setDraft] = useState<string | null>(null);
+  const [note, setNote] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<Problem | null>(null);
+  const buttons = useRef<Partial<Record<Verb, HTMLButtonElement | null>>>({});
+  const area = useRef<HTMLDivElement>(null);
+  const may = useMay(gate.can);
+  const message = useMemo(() => readObject(content.text), [content.text]);
+  const original = "value" in message ? message.value : null;
+  const shown = original ? JSON.stringify(opened(original), null, 2) : content.pretty;
+  const editing = draft !== null;
+  const read = editing ? readObject(draft) : null;
+  const ready = editing && draft !== shown && read !== null && "value" in read;
+  const labels = labelsOf(gate);
+
+  useEffect(() => {
+    if (armed) buttons.current[armed]?.focus();
+  }, [armed]);
+  useEffect(() => {
+    const field = editing ? area.current?.querySelector("textarea") : null;
+    field?.focus();
+    field?.setSelectionRange(0, 0);
+    field?.scrollTo(0, 0);
+  }, [editing]);
+
+  const answer = async (verb: Verb) => {
+    const { session_id, agent_id, message_id } = gate;
+    if (busy || !agent_id || !message_id || (verb === "edit" && !ready)) return;
+    setBusy(true);
+    setArmed(null);
+    setRefused(null);
+    const held = { session_id, agent_id, message_id, digest: gate.action_digest, note: note || null };
+    const hear = (problem: Problem) => {
+      setRefused(problem);
+      return problem.code === 422;
+    };
+    let said: unknown = null;
+    if (verb === "approve") said = await approve(held, hear);
+    else if (verb === "reject") said = await reject(held, hear);
+    else if (read && "value" in read) said = await edit(held, closed(read.value, original ?? {}), hear);
+    setBusy(false);
+    if (said) done?.();
+  };
+  // By key always twice; by mouse only what throws work away.
+  const twice = (verb: Verb) => (armed === verb ? void answer(verb) : setArmed(verb));
+  const start = () => {
+    setArmed(null);
+    setDraft(shown);
+  };
+  const stop = () => {
+    setDraft(null);
+    setRefused(null);
+  };
+  useKeys(
+    keyed && !editing
+      ? {
+          a: { says: "Forward it (press twice)", run: () => may("approve").allowed && twice("approve") },
+          e: { says: "Edit it", run: () => may("edit").allowed && start() },
+          r: { says: "Never forward it (press twice)", run: () => may("reject").allowed && twice("reject") },
+        }
+      : {},
+    "Held message",
+  );
+  useKeys(
+    editing
+      ? {
+          "mod+enter": { says: "Forward edited (press twice)", run: () => ready && twice("edit") },
+          // A changed text is not thrown away by a key that also means "back".
+          Escape: { says: "Leave the text as it was", run: () => draft === shown && stop() },
+        }
+      : armed
+        ? { Escape: { says: "Do not", run: () => setArmed(null) } }
+        : {},
+    "Held message",
+  );
+  const button = (verb: Verb, off = false) => {
+    const { allowed, why } = may(verb);
+    return (
+      <Button
+        ref={(made) => {
+          buttons.current[verb] = made;
+        }}
+        className={classes.button}
+        variant={verb === "reject" ? "default" : "filled"}
+        data-danger={verb === "reject" || undefined}
+        data-armed={armed === verb || undefined}
+        disabled={!allowed || off || busy}
+        title={why ?? undefined}
+        rightSection={keyed && verb !== "edit" ? <Hint>{KEYS[verb]}</Hint> : undefined}
+        onClick={() => (verb === "reject" ? twice(verb) : void answer(verb))}
+        onBlur={() => setArmed((now) => (now === verb ? null : now))}
+      >
+        {armed === verb ? `Sure? ${labels[verb]}` : labels[verb]}
+      </Button>
+    );
+  };
+  const denied = (["approve", "edit", "reject"] as const)
+    .map((verb) => may(verb))
+    .find((one) => !one.allowed);
+  return (
+    <>
+      <div ref={area} className={classes.content}>
+        {editing ? (
+          <DiffEditor
+            original={shown}
+            text={draft}
+            onText={(text) => {
+              setDraft(text);
+              setRefused(null);
+            }}
+            faults={refused?.faults ?? []}
+          />
+        ) : (
+          <>
+            <Doing message={original} />
+            <ExactBytes content={content} digest={gate.action_digest} />
+          </>
+        )}
+      </div>
+      {refused && refused.code === 422 && (
+        <p className={classes.refused} role="alert">
+          Not forwarded: {refused.faults.length > 0 ? "what is marked breaks the schema." : refused.message}{" "}
+          The original stays held, unchanged.
+        </p>
+      )}
+      <TextInput
+        label="Note for the record and the agent (optional)"
+        value={note}
+        onChange={(event) => setNote(event.currentTarget.value)}
+        maxLength={1000}
+      />
+      <div className={classes.foot}>
+        <div className={classes.answers}>
+          {editing ? button("edit", !ready) : button("approve")}
+          {editing ? (
+            <Button className={classes.button} variant="default" onClick={stop}>
+              Leave it as it was
+            </Button>
+          ) : (
+            <Button
+              className={classes.button}
+              variant="default"
+              disabled={!may("edit").allowed || busy}
+              rightSection={keyed ? <Hint>E</Hint> : undefined}
+              onClick={start}
+            >
+              Edit…
+            </Button>
+          )}
+          {!editing && button("reject")}
+        </div>
+      </div>
+      <p className="unseen" role="status">
+        {armed ? `Press again to confirm: ${labels[armed]}` : ""}
+      </p>
+      {denied?.why && <p className={classes.faint}>{denied.why}</p>}
+    </>
+  );
+}
+
+function Hint({ children }: { children: ReactNode }) {
+  return (
+    <Kbd size="xs" aria-hidden className={classes.hint}>
+      {children}
+    </Kbd>
+  );
+}
+
+/** What the message would do, read out of it: the tool and its input. The bytes below are what counts. */
+function Doing({ message }: { message: Record<string, unknown> | null }) {
+  const action = message?.action as { tool_call?: string; tool_input?: unknown } | null | undefined;
+  if (!action?.tool_input) return null;
+  return (
+    <div>
+      <p className={classes.doing}>
+        It would call <code>{action.tool_call ?? "a tool"}</code> with
+      </p>
+      <Json value={action.tool_input} label="Input of the tool" />
+    </div>
+  );
+}

@@ -1,0 +1,47 @@
+// The exact bytes of a message and whether they are the ones a digest names, computed here and not believed:
+// an approval is of what was read. What a person put in its place is what counts, if anyone did.
+import { useQuery } from "@tanstack/react-query";
+import { bytes, get, type Problem } from "~/api/client";
+import { pretty } from "./Json";
+
+export interface Exact {
+  text: string;
+  pretty: string;
+  size: number;
+  /** sha256:… of these bytes; null where the browser cannot compute it (no secure origin). */
+  digest: string | null;
+  /** A person's content in place of the agent's. */
+  rewritten: boolean;
+}
+
+export async function sha256(content: Uint8Array<ArrayBuffer>): Promise<string | null> {
+  if (!globalThis.crypto?.subtle) return null;
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", content));
+  return `sha256:${[...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+async function exactOf(content: Uint8Array<ArrayBuffer>, rewritten: boolean): Promise<Exact> {
+  const text = new TextDecoder().decode(content);
+  return { text, pretty: pretty(text), size: content.length, digest: await sha256(content), rewritten };
+}
+
+async function load(message_id: string, session_id: string | null, digest: string | null): Promise<Exact> {
+  const sent = await exactOf(await bytes(`/v1/messages/${message_id}`, { query: { raw: true } }), false);
+  const same = digest === null || sent.digest === null || sent.digest === digest;
+  if (same || !session_id) return sent;
+  const { items } = await get("/v1/sessions/{session_id}/interventions", { params: { session_id } });
+  const put = items.findLast((one) => one.after_hash === digest && one.message_id === message_id);
+  if (!put) return sent;
+  const path = `/v1/interventions/${put.intervention_id}/content`;
+  return exactOf(await bytes(path), true);
+}
+
+/** The bytes that `digest` names: the agent's own, or what a person put in their place. */
+export function useExact(message_id: string | null, session_id: string | null, digest: string | null) {
+  return useQuery<Exact, Problem>({
+    queryKey: ["exact", message_id, digest],
+    queryFn: () => load(message_id as string, session_id, digest),
+    enabled: message_id !== null,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}

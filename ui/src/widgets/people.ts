@@ -1,0 +1,23 @@
+// Who somebody is, in the words of the page: "you" for oneself, a name where it may be known, else the id.
+import { useAnswer } from "~/api/questions";
+
+export function useMe() {
+  return useAnswer("/v1/whoami", undefined, { every: 30_000 });
+}
+
+export function useMay(permission: string): boolean {
+  return useMe().data?.permissions.includes(permission) ?? false;
+}
+
+/** The user list is an admin's; everybody else sees ids, shortened by whoever shows them. */
+export function useNames(): (id: string | null | undefined) => string {
+  const me = useMe().data;
+  const users = useAnswer("/v1/users", undefined, { enabled: me?.permissions.includes("admin") ?? false });
+  return (id) => {
+    if (!id) return "somebody";
+    if (id === me?.user_id) return "you";
+    const user = users.data?.items.find((one) => one.user_id === id);
+    if (user) return user.display_name || user.name;
+    return id.length > 18 ? `${id.slice(0, 8)}…${id.slice(-5)}` : id;
+  };
+}
