@@ -44,6 +44,7 @@ ON_BOTH_WHEN_ASKED = {
     "test_compare", "test_costs", "test_decisions", "test_fleet", "test_heartbeats",
     "test_instructions", "test_kill_switch", "test_live_folded", "test_policies", "test_rbac_events",
     "test_tenants", "test_dag", "test_search", "test_routing", "test_registry", "test_insight",
+    "test_windows", "test_session_table",
 }  # fmt: skip
 
 

@@ -156,8 +156,11 @@ def test_a_step_its_agent_was_not_sure_of_is_reviewed(atlas: Server, opened: Ope
         step(session, new(), agent=name, cognition={"intent": "Guess a figure", "confidence_score": 0.1}),
     )
     number = str(sent["sequence_number"])
-    waiting = {"kind": "review", "limit": 100}
-    until(lambda: [one for one in ask(atlas, "/v1/waiting", **waiting)["items"] if one["id"] == number])
+    until(
+        lambda: [
+            one for one in ask(atlas, "/v1/waiting", kind="review", limit=100)["items"] if one["id"] == number
+        ]
+    )
     window = opened(atlas, f"/inbox?item=review:{number}")
     window.role("button", re.compile("It is wrong")).click()
     (review,) = until(

@@ -58,7 +58,8 @@ export class Painter {
   ) {
     this.sprites = new Sprites(make);
     this.under = document.createElement("div");
-    this.under.style.cssText = "position:absolute;inset:0;overflow:hidden;pointer-events:none";
+    this.under.style.cssText =
+      "position:absolute;inset:0;overflow:hidden;pointer-events:none;background:var(--canvas)";
     this.under.ariaHidden = "true";
     canvas.before(this.under);
   }
@@ -162,17 +163,18 @@ export class Painter {
     const wide = size.width + 2 * MARGIN;
     const high = size.height + 2 * MARGIN;
     const made = this.make(wide * dpr, high * dpr, opaque);
-    made.canvas.style.cssText = `position:absolute;left:${-MARGIN}px;top:${-MARGIN}px;width:${wide}px;height:${high}px;transform-origin:50% 50%`;
+    made.canvas.style.cssText = `position:absolute;left:${-MARGIN}px;top:${-MARGIN}px;width:${wide}px;height:${high}px;transform-origin:50% 50%;will-change:transform`;
     this.under.append(made.canvas);
     return { ...made, view: { ...view }, placed: "" };
   }
 
+  /** Near enough until the hand rests: at its border a quarter of the canvas may be empty for that long. */
   private covers(picture: Cached, { view, size }: Stage): boolean {
     const s = view.k / picture.view.k;
-    if (s < 0.75 || s > 1.6) return false;
+    if (s < 0.6 || s > 1.8) return false;
     const halfX = (size.width / 2 + MARGIN) * s - Math.abs(picture.view.x - view.x) * view.k;
     const halfY = (size.height / 2 + MARGIN) * s - Math.abs(picture.view.y - view.y) * view.k;
-    return halfX >= size.width / 2 - 1 && halfY >= size.height / 2 - 1;
+    return halfX >= size.width * 0.375 && halfY >= size.height * 0.375;
   }
 }
 

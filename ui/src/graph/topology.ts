@@ -53,6 +53,8 @@ export class Topology {
     });
     canvas.tabIndex = 0;
     canvas.style.touchAction = "none";
+    // A layer of its own: what moves on it does not make the browser paint the pictures below again.
+    canvas.style.willChange = "transform";
     this.undo.push(listen(canvas, this.hand), this.watchSize());
   }
 

@@ -17,7 +17,8 @@ function useFirstVisit(): void {
   const agents = useAnswer("/v1/agents", undefined, { enabled: fresh });
   const demo = agents.data?.items.some((agent) => agent.agent_id === DIRECTOR) ?? false;
   useEffect(() => {
-    if (demo && !tourSeen()) startTour();
+    // On a phone the card would cover half of what it points at; there it is started by hand.
+    if (demo && !tourSeen() && matchMedia("(min-width: 720px)").matches) startTour();
   }, [demo]);
 }
 

@@ -4,6 +4,7 @@ import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { clock } from "../strip";
 import classes from "./Plot.module.css";
 
 export interface Line {
@@ -31,6 +32,11 @@ interface Props {
 
 function token(box: Element, name: string): string {
   return getComputedStyle(box).getPropertyValue(name).trim();
+}
+
+/** `:15` where marks are seconds apart, else `05:30`. */
+function timeOf(ms: number, apartS: number): string {
+  return apartS < 60 ? `:${String(new Date(ms).getSeconds()).padStart(2, "0")}` : clock(ms);
 }
 
 function seriesOf(box: Element, line: Line): uPlot.Series {
@@ -73,7 +79,13 @@ export function Plot({ data, lines, label, together, hovered, timed = true, figu
         },
         scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
         axes: [
-          { ...text, show: timed, size: 20, space: 60 },
+          {
+            ...text,
+            show: timed,
+            size: 20,
+            space: 60,
+            values: (_, splits) => splits.map((at) => timeOf(at * 1000, (splits[1] ?? 0) - (splits[0] ?? 0))),
+          },
           {
             ...text,
             size: 34,
