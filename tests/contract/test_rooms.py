@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from observatory.daemons.folds.session_lines import SessionLines
 from observatory.insight.rooms import Rooms, Sought
+from observatory.insight.seen import Batch, Noted
 from observatory.insight.traffic import SecondCount
 from observatory.state import HOME_TENANT, Breach
 from tests.contract.analysis import Analyst
@@ -125,6 +127,29 @@ def test_lines_are_read_on_from_the_number_read_last(house: House) -> None:
         assert lines[sessions["ses-a"]] == line and len(lines) == 2
 
 
+def test_a_goal_goes_with_its_payload_whoever_ordered_it(house: House) -> None:
+    """S300, ruling 39: an order of the whole house names the message, not its session."""
+    with Analyst(house) as analyst:
+        house.send(said("ada", "ses-a", "a1", cognition={"intent": "Find NVDA"}))
+        house.send(said("ada", "ses-b", "b1", cognition={"intent": "Something else"}))
+        analyst.catch_up()
+        line, other = house.read(analyst.derived.session_lines_since(HOME_TENANT, 0, 10))
+        head = house.read(analyst.derived.progress(HOME_TENANT)).seq
+        order = Noted(
+            seq=head + 1,
+            event_type="payload_shredded",
+            at_ns=house.now(),
+            session_no=0,
+            agent_id=None,
+            body={"about_sequence_number": line.goal_seq},
+        )
+        fold = SessionLines(analyst.derived)
+        ((put,), _) = house.read(fold.fold(Batch(HOME_TENANT, head, head + 1, [], [order])))
+        (row,) = put.rows
+        assert row == line._asdict() | {"goal": None, "goal_key": None, "turn": head + 1}
+        assert other.goal == "Something else"
+
+
 def test_children_are_read_on_and_their_parents_found(house: House) -> None:
     """S308: a step several others name, with the agents that took it on."""
     with Analyst(house) as analyst:
@@ -139,6 +164,7 @@ def test_children_are_read_on_and_their_parents_found(house: House) -> None:
         assert split.agent_no == agents["planner"] and split.children == 0
         assert {one.agent_no for one in children} == {agents[f"reader-{one}"] for one in range(3)}
         assert house.read(derived.children_since(HOME_TENANT, children[1].seq, 0, 10)) == children[2:]
+        assert house.read(derived.children_since(HOME_TENANT, 0, children[2].at_ns, 10))[-1] == children[2]
         assert house.read(derived.children_since(HOME_TENANT, 0, house.now() + SECOND, 10)) == []
 
 
@@ -155,6 +181,7 @@ def test_alerts_and_their_ends_are_kept_by_number(house: House) -> None:
         assert [one.kind for one in both] == ["violation", "entropy"] and both[0].seq > both[1].seq
         assert house.read(derived.alerts(HOME_TENANT, both[0].seq, 10, ("entropy", "violation"))) == both[1:]
         assert house.read(derived.alerts(HOME_TENANT, None, 10, ("entropy",))) == both[1:]
-        ends = house.read(derived.alert_ends(HOME_TENANT, both[1].seq, 10))
-        assert [one.kind for one in ends if one.kind == "entropy"] == ["entropy"]
-        assert house.read(derived.alert_ends(HOME_TENANT, ends[-1].seq, 10)) == []
+        ends = house.read(derived.alert_ends(HOME_TENANT, both[1].seq, 10, ("entropy", "violation")))
+        assert [one.kind for one in ends] == ["entropy"]
+        assert house.read(derived.alert_ends(HOME_TENANT, ends[-1].seq, 10, ("entropy",))) == []
+        assert house.read(derived.alert_ends(HOME_TENANT, 0, 10, ("kill_switch",))) == []

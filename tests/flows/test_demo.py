@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.server import COMMAND, Server, clean_environment, observatory
+from tests.waiting import until
 
 
 def folder_is_free(folder: Path) -> bool:
@@ -43,11 +44,10 @@ def test_the_demo_runs_in_an_empty_home_and_ends_by_itself(tmp_path: Path) -> No
         r"messages accepted ([\d,]+), rejected ([\d,]+); sessions ([\d,]+), agents (\d+)", run.stdout
     )
     assert summary is not None, run.stdout
-    accepted, rejected, sessions, agents = (int(text.replace(",", "")) for text in summary.groups())
-    assert accepted > 50 and rejected > 0 and sessions > 1 and agents > 5
+    accepted, _, sessions, agents = (int(text.replace(",", "")) for text in summary.groups())
+    assert accepted > 5 and sessions > 1 and agents > 5
     assert "chain verified: yes" in run.stdout
     assert re.search(r"^\d+ accepted, .* \| last: ", run.stdout, re.MULTILINE)
-    assert re.search(r"^\[gate\] publisher-alpha-1 asks .* http://127\.0\.0\.1:\d+/inbox$", run.stdout, re.M)
     assert "A tour in five steps:" in run.stdout
     folder = tmp_path / ".observatory/demo"
     assert folder_is_free(folder)
@@ -57,23 +57,51 @@ def test_the_demo_runs_in_an_empty_home_and_ends_by_itself(tmp_path: Path) -> No
 
 def test_ctrl_c_ends_the_demo_its_mesh_and_its_gateway(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    command = [*COMMAND, "demo", "--data", str(folder), "--port", "0", "--rate", "20"]
+    command = [*COMMAND, "demo", "--data", str(folder), "--port", "0", "--rate", "60", "--pace", "9"]
     demo = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment()
     )
     assert demo.stdout is not None and demo.stderr is not None
     try:
-        while "accepted" not in (line := demo.stdout.readline()):
+        told: dict[str, str] = {}
+        while not {"gate", "violation"} <= told.keys():
+            line = demo.stdout.readline()
             assert line, demo.stderr.read()
+            if found := re.match(r"\[(\w+)\] .* (http://127\.0\.0\.1:\d+/\S+)$", line):
+                told[found[1]] = found[2]
+        assert told["gate"].endswith("/inbox")
         demo.send_signal(signal.SIGINT)
         rest, problems = demo.communicate(timeout=30)
     finally:
         demo.kill()
         demo.wait()
     assert demo.returncode == 0, problems
+    assert re.search(r"rejected [1-9]", rest), "what the bad deploy sent"
     assert "chain verified: yes" in rest and "Traceback" not in problems
     assert folder_is_free(folder)
     assert children_of_demo(folder) == []
+
+
+def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    demo = subprocess.Popen(
+        [*COMMAND, "demo", "--data", str(folder), "--port", "0", "--rate", "20"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=clean_environment(),
+    )
+    assert demo.stdout is not None
+    try:
+        while "accepted" not in (line := demo.stdout.readline()):
+            assert line
+        assert len(children_of_demo(folder)) > 2
+    finally:
+        demo.kill()
+        demo.wait()
+        demo.stdout.close()
+    until(lambda: not children_of_demo(folder))
+    assert folder_is_free(folder)
 
 
 def test_an_unknown_incident_is_told_with_the_names_there_are(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import uuid
 from pathlib import Path
 
@@ -223,3 +225,13 @@ def test_without_insight_lines_are_poorer_and_nothing_breaks(tmp_path: Path) -> 
             reader.until(lambda: reader.of("sessions", "session").get("ses-bare"))
             reader.until(lambda: reader.of("fleet", "throughput").get("now", {}).get("messages_60s"))
             reader.until(lambda: reader.of("waiting", "counts").get("counts", {}).get("gates"))
+        # Worse: what was folded cannot be read at all. A gate is of the record, and waits for a person.
+        with contextlib.closing(sqlite3.connect(server.folder / "derived.db")) as broken:
+            broken.execute("DROP TABLE insight_cursors")
+        assert server.http("operator").get("/v1/reviews").status_code == 503, "it is broken indeed"
+        assert ask(server, "/v1/waiting")["counts"]["gates"] == 1
+        assert line(server, "ses-bare")["status"] == "waiting"
+        assert ask(server, "/v1/fleet/throughput")["messages"] == 1
+        assert ask(server, "/v1/alerts")["items"] == []
+        with following(server, "waiting") as reader:
+            reader.until(lambda: reader.of("waiting", "item"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 import uuid
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +52,14 @@ def test_throughput_counts_every_message_in_its_second_and_its_minute(either_ten
             assert sum(point[name] for point in shown["points"]) == shown[name]
         busy = [at for at, point in zip(times, shown["points"], strict=True) if point["messages"]]
         assert min(busy) >= began - bucket_s * SECOND
-    assert until(lambda: ask(server, "/v1/fleet/throughput")["rate_per_s"]) == pytest.approx(0.7, abs=0.3)
+    did(server, "ada")
+    shown = until(lambda: _moving(ask(server, "/v1/fleet/throughput")))
+    whole = [point["messages"] for point in shown["points"][-11:-1]]
+    assert shown["rate_per_s"] == pytest.approx(sum(whole) / 10)
+
+
+def _moving(shown: Json) -> Json:
+    return shown if shown["rate_per_s"] else {}
 
 
 @pytest.mark.req(200)
@@ -90,8 +98,15 @@ def test_health_tells_gateway_bus_database_and_insight(either_server: Server, ei
     assert (shown["bus"]["kind"], shown["bus"]["connected"]) == ("memory", True)
     assert database["ping_ms"] > 0 and database["size_bytes"] is None
     assert insight["enabled"] and insight["running"] and insight["folded_until"]
+    with following(either_tenant, "fleet", "sessions"), following(either_tenant, "waiting"):
+        until(lambda: _clients(either_tenant) == 2)  # each once, however much it follows
+        until(lambda: _clients(either_server) == 0)  # another tenant's are its own business
     own = ask(either_server, "/v1/fleet/health")["database"]
     assert own["dialect"] in ("sqlite", "postgresql") and own["size_bytes"] > 10_000
+
+
+def _clients(server: Server) -> int:
+    return int(ask(server, "/v1/fleet/health")["gateway"]["live_clients"])
 
 
 def _well(shown: Json) -> Json:
@@ -175,6 +190,42 @@ def test_an_agent_is_paused_and_let_go_wherever_it_works(either_tenant: Tenant) 
     assert (nowhere.status_code, nowhere.json()["reason"]) == (409, "no_session")
     assert "10 minutes" in nowhere.json()["detail"]
     assert door.post("/v1/agents/nobody/pause", json={}).status_code == 404
+
+
+def test_an_agent_in_more_sessions_than_one_pause_takes_is_let_go_in_all(
+    server: Server, tmp_path: Path
+) -> None:
+    """S309: at most 200 are paused at once; what is paused, however it came so, is let go."""
+    tenant = Tenant(server, tmp_path / "tenant")
+    door = tenant.http("operator")
+    names = [f"ses-{number}" for number in range(201)]
+    for name in names:
+        did(tenant, "ada", session=name)
+    refused = door.post("/v1/agents/ada/pause", json={})
+    assert (refused.status_code, refused.json()["reason"]) == (409, "too_many")
+    for name in names:
+        assert door.post(f"/v1/sessions/{name}/pause", json={"agent_id": "ada"}).status_code == 202
+    freed = door.post("/v1/agents/ada/unpause", json={}).json()
+    assert freed["done"] == len(freed["sessions"]) == 201
+    assert {one["state"] for one in freed["sessions"]} == {"running"}
+    tenant.stop()
+
+
+def test_a_session_is_told_by_the_same_word_wherever_it_is_told(either_tenant: Tenant) -> None:
+    """S302, S309: an agent's sessions stand as the table says they do, stuck ones too."""
+    server = either_tenant
+    put = server.http("operator").put("/v1/settings/detectors", json={"stuck_s": 1})
+    assert put.status_code == 200
+    did(server, "ada", session="ses-silent")
+    over = str(uuid.uuid4())
+    send(server, step(over, "last", agent="ada", control={"is_terminal": True}))
+
+    def words(path: str) -> dict[str, str]:
+        return {one["session_id"]: one["status"] for one in ask(server, path)["items"]}
+
+    wanted = {"ses-silent": "stuck", over: "ended"}
+    until(lambda: words("/v1/sessions") == wanted)
+    assert words("/v1/agents/ada/sessions") == wanted
 
 
 def asked_in(seconds: int, risk: str) -> Json:
@@ -332,6 +383,9 @@ def test_a_person_is_shown_the_one_tenant_they_may_enter(
     assert (mine["tenant_id"], mine["current"], mine["may_enter"]) == (either_tenant.tenant_id, True, True)
     me = ask_as(either_tenant, key, "/v1/whoami")
     assert (me["tenant_name"], me["user_name"], me["permissions"]) == ("Of one test", "a-viewer", ["read"])
+    narrow = {"role": "operator", "scopes": ["read", "approve"]}
+    scoped = either_tenant.http("admin").post("/v1/keys", json=narrow).json()["key"]
+    assert ask_as(either_tenant, scoped, "/v1/whoami")["permissions"] == ["approve", "read"]
     home = {one["tenant_id"]: one for one in ask(either_server, "/v1/tenants", "admin")["items"]}
     assert {name for name, one in home.items() if one["may_enter"] or one["current"]} == {"tnt_default"}
     assert either_tenant.tenant_id in home

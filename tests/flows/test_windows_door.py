@@ -112,6 +112,7 @@ def test_every_file_of_the_build_has_a_media_type_and_is_served(anyone: httpx2.C
     "path",
     [
         "/assets/missing.js",
+        f"/assets/{'long' * 75}.js",
         "/assets/",
         "/assets/..%2Findex.html",
         "/assets/..%2F..%2Fapp.py",

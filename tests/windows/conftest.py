@@ -24,7 +24,8 @@ from tools import chromium
 Open = Callable[..., Window]
 # Not the first visit: no tour. What the page itself keeps later is left alone.
 BEGUN = """
-if (!localStorage.getItem("observatory:tour")) {
+// An empty or broken-off document has no storage, and none of our page either.
+if (location.protocol.startsWith("http") && !localStorage.getItem("observatory:tour")) {
   localStorage.setItem("observatory:tour", "seen");
   localStorage.setItem("mantine-color-scheme-value", "%s");
 }

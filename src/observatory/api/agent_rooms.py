@@ -16,18 +16,19 @@ from observatory.api.answers import Cursor, Limit, Refusal, json, page, read_cur
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.api.relay import Note, drained
-from observatory.api.session_rows import beside, rooms
+from observatory.api.session_rows import rooms
+from observatory.api.sessions import session_items
 from observatory.gateway import interventions
 from observatory.gateway.interventions import Commanded
 from observatory.insight.rooms import Room
-from observatory.projections.session_status import SessionStatus, status_of
+from observatory.projections.session_status import SessionStatus
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.state import Principal, Verdict
 
 ACTIVE_NS = 10 * 60_000_000_000
-MOST = 200  # sessions of one command
+MOST = 200  # sessions of one pause
 Row = dict[str, Any]
 Answered = Literal["paused", "already_paused", "running", "not_paused", "refused"]
 
@@ -90,19 +91,16 @@ async def agent_sessions(
     found = await rooms(house).rooms_of(
         who.tenant_id, agent["agent_no"], since_ns, read_cursor(cursor), limit + 1
     )
-    around = await beside(house, who.tenant_id, [room.session for room in found[:limit]])
+    shown = await session_items(house, who.tenant_id, [room.session for room in found[:limit]])
     items = []
-    for room in found[:limit]:
-        session, member, number = room.session, room.member, room.session["session_no"]
-        line, paused_ns = around.lines.get(number), member["paused_ns"]
-        ended = line is not None and line.last_seq >= session["last_seq"] and bool(line.ended)
-        paused, deciding = around.paused.get(number, 0), number in around.deciding
+    for room, session in zip(found, shown, strict=False):
+        member, paused_ns = room.member, room.member["paused_ns"]
         items.append(
             {
                 "session_id": session["session_id"],
-                "goal": None if line is None else line.goal,
-                "status": status_of(session, ended=ended, paused=paused, deciding=deciding, stuck=False),
-                "active": session["last_ns"] >= now_ns - ACTIVE_NS,
+                "goal": session["goal"],
+                "status": session["status"],
+                "active": room.session["last_ns"] >= now_ns - ACTIVE_NS,
                 "last_at": from_ns(member["arrived_ns"]) if member["arrived_ns"] else None,
                 "last_step": member["last_step"],
                 "messages": member["messages"],
@@ -131,7 +129,7 @@ async def pause_agent(
     who = await need(request, house, "operate")
     agent, since_ns = await _agent(house, who, agent_id), house.clock() - ACTIVE_NS
     found = await rooms(house).rooms_of(who.tenant_id, agent["agent_no"], since_ns, None, MOST + 1)
-    _check(found, f"{agent['agent_id']} spoke in no session within the last 10 minutes: nothing to pause")
+    _check(found, f"{agent['agent_id']} is in no session that moved within the last 10 minutes")
     acts = [
         interventions.pause(who, room.session["session_id"], agent["agent_id"], data.note, house.clock())
         for room in found
@@ -158,7 +156,7 @@ async def unpause_agent(
     if not names:
         raise Refusal(409, "no_session", f"{agent['agent_id']} is paused in no session")
     told = []
-    for name in names[:MOST]:
+    for name in names:
         act = interventions.unpause(who, name, agent["agent_id"], data.note, house.clock())
         verdict = await house.command(act)
         if isinstance(verdict.answer, Commanded):

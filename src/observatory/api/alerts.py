@@ -92,12 +92,12 @@ async def list_alerts(
     kinds = KINDS if kind is None else (kind,)
     raised, ends = await _unfolded(house, tenant_id)
     found = {one: name for one, name in raised.items() if name in kinds and (before is None or one < before)}
-    low = 0
     with suppress(StoreError):  # insight away: what the newest numbers tell
         rows = await house.derived.alerts(tenant_id, before, limit + 1, kinds)
         found |= {row.seq: row.kind for row in rows}
-        low = min((row.seq for row in rows), default=0)
-        ends += [row.seq for row in await house.derived.alert_ends(tenant_id, low, ENDS)]
+        if rows:
+            past = await house.derived.alert_ends(tenant_id, rows[-1].seq, ENDS, kinds)
+            ends += [row.seq for row in past]
     numbers = sorted(found, reverse=True)
     shown = {number: found[number] for number in numbers[:limit]}
     items = await _items(house, tenant_id, shown, ends)

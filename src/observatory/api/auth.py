@@ -21,7 +21,7 @@ from observatory.settings import Settings
 from observatory.state import Principal
 
 Permission = Literal["read", "verify", "export", "approve", "operate", "send", "admin"]
-PERMISSIONS: dict[str, frozenset[str]] = {
+PERMISSIONS: dict[str, frozenset[Permission]] = {
     "viewer": frozenset({"read"}),
     "auditor": frozenset({"read", "verify", "export"}),
     "approver": frozenset({"read", "approve", "send"}),

@@ -230,14 +230,9 @@ async def whoami(request: Call, house: Here) -> Response[bytes]:
             "user_name": user["name"],
             "display_name": user["display_name"],
             "agent_id": principal.agent_id,
-            "permissions": sorted(one for one in PERMISSIONS[principal.role] if _may(principal, one)),
+            "permissions": sorted(one for one in PERMISSIONS[principal.role] if allows(principal, one)),
         }
     )
-
-
-def _may(principal: Principal, permission: str) -> bool:
-    """The role's, narrowed by the key's scopes: what a window offers, the doors allow."""
-    return not principal.scopes or permission in principal.scopes
 
 
 async def make_user(house: House, who: Principal, name: str, display_name: str, role: str) -> dict[str, Any]:

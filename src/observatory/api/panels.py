@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -245,7 +246,7 @@ async def _gateway(house: House, tenant_id: str) -> Row:
         "queue_limit": committer.max_messages,
         "last_commit_ok": not committer.struggling,
         "rate_per_s": rate,
-        "live_clients": house.feed.followers,
+        "live_clients": house.feed.clients(tenant_id),
     }
 
 
@@ -257,7 +258,8 @@ async def _database(house: House, tenant_id: str) -> Row:
         await house.store.ping()
         made["ping_ms"] = round((time.perf_counter() - began) * 1_000, 3)
         if tenant_id == HOME_TENANT:
-            made["size_bytes"] = await rooms(house).size_bytes()
+            with suppress(StoreError):  # not everybody may ask PostgreSQL for it
+                made["size_bytes"] = await rooms(house).size_bytes()
     except ObservatoryError:
         return {"status": "down", "text": f"{name} does not answer; nothing can be stored."} | made
     slow = made["ping_ms"] > SLOW_PING_MS

@@ -45,8 +45,8 @@ async def list_reviews(
 ) -> Response[bytes]:
     who = await need(request, house, "read")
     before = read_cursor(cursor)
-    numbers = await (_open if in_state == "open" else _done)(house, who, before, limit + 1)
-    items = await _items(house, who, numbers[:limit])
+    numbers = await (open_reviews if in_state == "open" else _done)(house, who, before, limit + 1)
+    items = await review_items(house, who, numbers[:limit])
     last = numbers[limit - 1] if len(numbers) > limit else None
     answer = page([*items, *numbers[limit:]], limit, last)
     return json(answer | {"threshold": house.settings.low_confidence})
@@ -70,11 +70,11 @@ async def review_step(
     sessions = await house.store.rows(who.tenant_id, "sessions", session_id=found.session_id)
     about = Subject(number, found.message_id, found.session_id, sessions[0]["session_no"])
     await house.command(annotating.review(who, about, data.verdict, data.note, house.clock()))
-    (item,) = await _items(house, who, [number])
+    (item,) = await review_items(house, who, [number])
     return json(item)
 
 
-async def _open(house: House, who: Principal, before: int | None, limit: int) -> list[int]:
+async def open_reviews(house: House, who: Principal, before: int | None, limit: int) -> list[int]:
     """What the analyst has folded out of its store, what it has not out of the archive itself."""
     tenant_id, below = who.tenant_id, house.settings.low_confidence
     head, _ = await house.store.head(tenant_id)
@@ -108,7 +108,7 @@ async def _done(house: House, who: Principal, before: int | None, limit: int) ->
     return [number for number in numbers if before is None or number < before][:limit]
 
 
-async def _items(house: House, who: Principal, numbers: list[int]) -> list[dict[str, Any]]:
+async def review_items(house: House, who: Principal, numbers: list[int]) -> list[dict[str, Any]]:
     """In three queries, however many; in the order of the numbers."""
     if not numbers:
         return []

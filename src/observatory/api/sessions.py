@@ -97,7 +97,7 @@ async def list_sessions(
         return json(await _sifted(house, tenant_id, some, before, limit, status, stuck))
     rows = await some(before, limit + 1)
     last = rows[limit - 1]["last_seq"] if len(rows) > limit else None
-    items = await _items(house, tenant_id, rows[:limit])
+    items = await session_items(house, tenant_id, rows[:limit])
     return json(page([*items, *rows[limit:]], limit, last))
 
 
@@ -123,7 +123,7 @@ async def get_session(request: Call, house: Here, session_id: FromPath[str]) -> 
         raise Refusal(404, "not_found", "no session of this tenant has that id")
     members = await house.store.rows(principal.tenant_id, "members", session_no=rows[0]["session_no"])
     agents = {row["agent_no"]: row for row in await house.store.rows(principal.tenant_id, "agents")}
-    (shown,) = await _items(house, principal.tenant_id, rows)
+    (shown,) = await session_items(house, principal.tenant_id, rows)
     # Ruling 19: the latest cumulative figure of each agent, summed over agents.
     shown["cost"] = round(sum(member["cost"] for member in members), 9)
     shown["tokens"] = sum(member["tokens"] for member in members)
@@ -158,7 +158,7 @@ async def _sought(house: House, tenant_id: str, q: str) -> Sought:
     return Sought(canonical_uuid(q) or q.strip(), named[:FOUND], numbers)
 
 
-async def _items(house: House, tenant_id: str, rows: list[Row]) -> list[Row]:
+async def session_items(house: House, tenant_id: str, rows: list[Row]) -> list[Row]:
     words: dict[int, LastWord] = {}
     standing = await standing_of(house, tenant_id, rows, words)
     around = await beside(house, tenant_id, rows)
@@ -185,7 +185,7 @@ async def _sifted(
     items: list[Row] = []
     for _ in range(LOOKS):
         rows = await some(before, LOOK)
-        for row, item in zip(rows, await _items(house, tenant_id, rows), strict=True):
+        for row, item in zip(rows, await session_items(house, tenant_id, rows), strict=True):
             before = row["last_seq"]
             if status in (None, item["status"]) and (item["stuck"] or not stuck):
                 items.append(item)

@@ -7,6 +7,7 @@ not, why: the doors themselves decide again. Words are read from what would be f
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -20,9 +21,9 @@ from observatory.api.decisions import RISKS
 from observatory.api.gate import need
 from observatory.api.graphs import playback
 from observatory.api.house import Call, Here, House
-from observatory.api.reviews import _items as review_items
-from observatory.api.reviews import _open as open_reviews
+from observatory.api.reviews import open_reviews, review_items
 from observatory.api.session_rows import agents_of
+from observatory.errors import StoreError
 from observatory.gateway.decision_rules import asked_of
 from observatory.projections.faces import INTENT
 from observatory.protocol.clock import from_ns
@@ -170,9 +171,12 @@ async def waiting(
 
 
 async def reviews_of(house: House, who: Principal) -> list[Row]:
-    """One more than are counted, so that it is known whether there are more."""
-    numbers = await open_reviews(house, who, None, MOST_REVIEWS + 1)
-    return await review_items(house, who, numbers)
+    """One more than are counted, so that it is known whether there are more. Without what is folded none are
+    known: gates and decisions are told all the same."""
+    with suppress(StoreError):
+        numbers = await open_reviews(house, who, None, MOST_REVIEWS + 1)
+        return await review_items(house, who, numbers)
+    return []
 
 
 def _urgency(row: Row) -> tuple[int, int]:

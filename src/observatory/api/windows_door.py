@@ -87,7 +87,7 @@ async def favicon(request: Request) -> Response[bytes]:  # type: ignore[type-arg
 
 def _file(folder: Path, name: str, request: Request, kept: str) -> Response[bytes]:  # type: ignore[type-arg]
     path = folder / name
-    if not re.fullmatch(r"\w[\w.-]*", name) or path.suffix not in KINDS or not path.is_file():
+    if not re.fullmatch(r"\w[\w.-]{0,199}", name) or path.suffix not in KINDS or not path.is_file():
         raise Refusal(404, "not_found", "there is no such file")
     headers = {**GUARDS, "cache-control": kept, "vary": "accept-encoding"}
     taken = _taken(request.headers.get("accept-encoding", ""))

@@ -43,7 +43,10 @@ TOUR = (
 )
 
 
-def prepare(door: Api) -> None:
+DAY_CAP = 24_000  # dollars; sixty agents at six messages a second spend about 7,200 a day
+
+
+def prepare(door: Api, rate: float) -> None:
     """Caps, a gate, versions and a place on the map; the same again on a folder that was used before."""
     rules = door.ask("GET", "/v1/policies")["items"]
     if not any(rule.get("note") == GATE_NOTE for rule in rules):
@@ -53,7 +56,10 @@ def prepare(door: Api) -> None:
         rows = [{"version": current, "status": "current"}, {"version": previous, "status": "previous"}]
         door.ask("PUT", "/v1/versions", {"agent_type": agent_type, "versions": rows})
     door.ask("PUT", "/v1/budgets", {"scope": "session", "target": "*", "soft": 3.0, "hard": 5.0})
-    door.ask("PUT", "/v1/budgets", {"scope": "tenant", "soft": 180.0, "hard": 250.0, "period": "daily"})
+    # A day at this rate and pace must not reach the cap: beyond it everything is refused.
+    hard = round(DAY_CAP * max(1.0, rate / 6.0))
+    budget = {"scope": "tenant", "soft": 0.75 * hard, "hard": float(hard), "period": "daily"}
+    door.ask("PUT", "/v1/budgets", budget)
     door.ask("PUT", "/v1/budgets", CAPS)
 
 

@@ -31,10 +31,10 @@ from observatory.cli.terminal import CommandFailed, say
 
 READY_S = 60.0
 STOP_S = 15.0
-# What would lead the demo to someone's real gateway or database.
 # Shorter than for real agents: a silent one is to be seen within half a minute.
 LIVELY = {"OBSERVATORY_HEARTBEAT_CHECK_S": "12", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "60"}
 INCIDENTS = ("gate", "violation", "loop", "infection", "drift", "cascade", "budget", "silence")
+# What would lead the demo to someone's real gateway or database.
 FOREIGN = ("OBSERVATORY_URL", "OBSERVATORY_KEY", "OBSERVATORY_DATA", "OBSERVATORY_DB", "OBSERVATORY_BUS")
 
 
@@ -64,7 +64,7 @@ def demo(
     with _stoppable() as stop, ExitStack() as stack:
         gateway = stack.enter_context(_Gateway(folder, port))
         door = stack.enter_context(gateway.door())
-        atlas.prepare(door)
+        atlas.prepare(door, rate)
         link = door.ask("POST", "/v1/logins", {})["url"]
         say(
             f"Hypervisor Observatory is ready at {door.url}",
@@ -86,14 +86,15 @@ def demo(
 
 
 class _Child:
-    """A process that hears only us: Ctrl-C in the terminal must not end all at once."""
+    """A process that hears only us: Ctrl-C in the terminal must not end all at once. Its stdin is ours, and
+    ends with us."""
 
     def __init__(self, command: list[str], environment: dict[str, str], is_heard: bool = False) -> None:
-        """`is_heard`: its stdout is for us to read, its stdin for us to answer."""
+        """`is_heard`: its stdout is for us to read."""
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         self.process = subprocess.Popen(
             [sys.executable, *command],
-            stdin=subprocess.PIPE if is_heard else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if is_heard else self._output,
             stderr=self._output,
             env={name: value for name, value in os.environ.items() if name not in FOREIGN} | environment,
@@ -128,7 +129,7 @@ class _Gateway(_Child):
         self._folder = folder
         self._before = self._stamp()
         # The database is named outright: a settings file must not lead the demo to a real one.
-        command = ["-m", "observatory.cli", "serve", "--data", str(folder)]
+        command = ["-m", "observatory.cli.tethered", "serve", "--data", str(folder)]
         command += ["--db", f"sqlite:///{folder / 'observatory.db'}", "--bus", ""]
         command += [] if port is None else ["--port", str(port)]
         super().__init__(command, {"OBSERVATORY_LOG_LEVEL": "warning"} | LIVELY)

@@ -145,6 +145,11 @@ class Feed:
     def followers(self) -> int:
         return sum(len(one.followers) for one in self._kept.values())
 
+    def clients(self, tenant_id: str) -> int:
+        """Those of one tenant, each once however much it follows."""
+        mine = [kept.followers for (owner, _), kept in self._kept.items() if owner == tenant_id]
+        return len(set().union(*mine))
+
     @asynccontextmanager
     async def follow(
         self,

@@ -44,5 +44,7 @@ class AlertLog(Protocol):
     ) -> list[AlertRow]:
         """Alerts of these kinds before a number, newest first."""
 
-    async def alert_ends(self, tenant_id: str, after: int, limit: int) -> list[AlertRow]:
-        """What ended alerts past a number, oldest first."""
+    async def alert_ends(
+        self, tenant_id: str, after: int, limit: int, kinds: Collection[str]
+    ) -> list[AlertRow]:
+        """What ended alerts of these kinds past a number, oldest first."""

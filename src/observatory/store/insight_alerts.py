@@ -27,10 +27,13 @@ class AlertReads(Fetches):
         found = await self.fetch(tenant_id, query.order_by(alerts.c.seq.desc()).limit(limit))
         return [AlertRow(*row) for row in found]
 
-    async def alert_ends(self, tenant_id: str, after: int, limit: int) -> list[AlertRow]:
+    async def alert_ends(
+        self, tenant_id: str, after: int, limit: int, kinds: Collection[str]
+    ) -> list[AlertRow]:
         query = (
             select(*_COLUMNS)
             .where(alerts.c.tenant_id == tenant_id, alerts.c.starts == 0, alerts.c.seq > after)
+            .where(alerts.c.kind.in_(sorted(kinds)))
             .order_by(alerts.c.seq)
             .limit(limit)
         )

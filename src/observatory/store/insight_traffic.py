@@ -99,11 +99,17 @@ class TrafficReads(Fetches):
         return [SecondCount(*row) for row in await self.fetch(tenant_id, query)]
 
     async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[Child]:
+        # Where that time begins, by its index: in a mesh that is still, all links would be walked through.
+        recent = select(steps.c.seq).where(steps.c.tenant_id == tenant_id, steps.c.at_ns >= since_ns)
+        first = await self.fetch(tenant_id, recent.order_by(steps.c.at_ns, steps.c.seq).limit(1))
+        if not first:
+            return []
+        past = max(after, first[0][0] - 1)
         joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
         query = (
             select(links.c.parent_key, links.c.seq, steps.c.agent_no, steps.c.at_ns)
             .select_from(joined)
-            .where(links.c.tenant_id == tenant_id, links.c.seq > after, links.c.kind != "span")
+            .where(links.c.tenant_id == tenant_id, links.c.seq > past, links.c.kind != "span")
             .where(steps.c.at_ns >= since_ns)
             .order_by(links.c.seq.desc())
             .limit(limit)

@@ -27,7 +27,11 @@ export async function act<T>(
     const faults = problem?.faults.map((fault) => `${fault.path}: ${fault.problem}`).join("\n");
     say({
       tone: "alert",
-      text: `${what} did not happen: ${(error as Error).message}`,
+      // Without an answer nobody knows: do not say it did not happen.
+      text:
+        problem?.code === 0
+          ? `${what}: ${problem.message}`
+          : `${what} did not happen: ${(error as Error).message}`,
       detail: faults || undefined,
     });
     return null;
@@ -36,15 +40,22 @@ export async function act<T>(
   }
 }
 
-function undoing(answer: Commanded): (() => Promise<unknown>) | undefined {
-  const id = answer.intervention_id;
-  if (!id) return undefined;
-  return () =>
-    act(
-      "Undo",
-      () => send("POST /v1/interventions/{intervention_id}/undo", { params: { intervention_id: id } }),
-      () => ({ text: "Taken back." }),
-    );
+/** What left its hold by this, to be put at the end of a sentence. */
+function sentOn({ released }: Pick<Commanded, "released">): string {
+  if (!released) return "";
+  return released === 1 ? "; one held message was sent" : `; ${released} held messages were sent in order`;
+}
+
+export function undo(intervention_id: string) {
+  return act(
+    "Undo",
+    () => send("POST /v1/interventions/{intervention_id}/undo", { params: { intervention_id } }),
+    (answer) => ({ text: `Taken back${sentOn(answer)}. The record keeps both.` }),
+  );
+}
+
+function undoing({ intervention_id }: Commanded): (() => Promise<unknown>) | undefined {
+  return intervention_id ? () => undo(intervention_id) : undefined;
 }
 
 export function pause(session_id: string, agent_id: string, note?: string) {
@@ -74,7 +85,7 @@ export function unpause(session_id: string, agent_id: string) {
         body: { agent_id, note: null, force: false },
       }),
     (answer) => ({
-      text: `${agent_id} goes on${answer.released ? `; ${answer.released} held messages were sent in order` : ""}.`,
+      text: `${agent_id} goes on${sentOn(answer)}.`,
     }),
   );
 }
@@ -91,13 +102,14 @@ export function cancel(session_id: string, agent_id: string, note?: string) {
   );
 }
 
-export function inject(session_id: string, agent_id: string, prompt: string) {
+/** `force` reaches an agent that has said nothing in the session. */
+export function inject(session_id: string, agent_id: string, prompt: string, force = false) {
   return act(
     "Inject",
     () =>
       send("POST /v1/sessions/{session_id}/inject", {
         params: { session_id },
-        body: { agent_id, prompt, force: false },
+        body: { agent_id, prompt, force },
       }),
     (answer) => ({ text: `${agent_id} gets your prompt with its next context.`, undo: undoing(answer) }),
   );
@@ -188,28 +200,6 @@ export function rewrite(
       undo: undoing(answer),
     }),
     refused,
-  );
-}
-
-/** Pause an agent in every session where it spoke lately; the undo lets it go on everywhere. */
-export function pauseEverywhere(agent_id: string, note?: string) {
-  return act(
-    "Pause",
-    () => send("POST /v1/agents/{agent_id}/pause", { params: { agent_id }, body: { note: note ?? null } }),
-    (answer) => ({
-      text: `${agent_id} is told to pause in ${answer.done} ${answer.done === 1 ? "session" : "sessions"}; what it sends is held.`,
-      undo: answer.done > 0 ? () => unpauseEverywhere(agent_id) : undefined,
-    }),
-  );
-}
-
-export function unpauseEverywhere(agent_id: string) {
-  return act(
-    "Unpause",
-    () => send("POST /v1/agents/{agent_id}/unpause", { params: { agent_id }, body: { note: null } }),
-    (answer) => ({
-      text: `${agent_id} goes on in ${answer.done} ${answer.done === 1 ? "session" : "sessions"}.`,
-    }),
   );
 }
 

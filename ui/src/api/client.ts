@@ -26,6 +26,11 @@ export class Problem extends Error {
   }
 }
 
+const AWAY = "The gateway cannot be reached. Nothing was changed; try again.";
+/** A command whose answer never came may have been carried out. */
+const UNKNOWN =
+  "the gateway did not answer, so it is not known whether it was done. Look at the state before you try again.";
+
 interface Asked {
   params?: Record<string, string | number>;
   query?: Record<string, string | number | boolean | null | undefined>;
@@ -57,7 +62,7 @@ export async function call<T>(method: string, path: string, asked: Asked = {}): 
     response = await fetch(address(path, asked), init);
   } catch (error) {
     if (asked.signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", "The gateway cannot be reached. Nothing was changed; try again.");
+    throw new Problem(0, "unreachable", method === "GET" ? AWAY : UNKNOWN);
   }
   const text = await response.text();
   const told = text ? parsed(text) : null;
@@ -74,7 +79,7 @@ export async function bytes(path: string, asked: Asked = {}): Promise<Uint8Array
     response = await fetch(address(path, asked), init);
   } catch (error) {
     if (asked.signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", "The gateway cannot be reached. Nothing was changed; try again.");
+    throw new Problem(0, "unreachable", AWAY);
   }
   if (!response.ok) throw problemOf(response.status, parsed(await response.text()));
   return new Uint8Array(await response.arrayBuffer());
@@ -117,5 +122,5 @@ function problemOf(code: number, told: unknown): Problem {
     const { reason, detail, faults } = told as { reason?: string; detail?: string; faults?: Fault[] };
     return new Problem(code, reason ?? "failed", detail ?? `The gateway answered ${code}.`, faults ?? []);
   }
-  return new Problem(code, "failed", `The gateway answered ${code}. Nothing was changed.`);
+  return new Problem(code, "failed", `The gateway answered ${code}.`);
 }

@@ -24,7 +24,6 @@ export interface Surroundings {
 
 const EVENTS = new Set(["messages", "events", "gateway:violations", "gateway:entropy_alerts"]);
 const PAUSES_MS = [250, 500, 1_000, 2_000, 4_000, 8_000];
-const GOOD_AFTER_FRAMES = 1;
 
 interface Topic {
   picture: Picture;
@@ -172,7 +171,7 @@ export class LiveSocket {
     }
     const held = this.topics.get(frame.topic);
     if (!held) return;
-    this.tries = Math.min(this.tries, GOOD_AFTER_FRAMES - 1);
+    this.tries = 0;
     this.tell("live");
     if (frame.type === "event") {
       for (const listener of held.events) listener(frame);

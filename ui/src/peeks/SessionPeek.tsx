@@ -8,17 +8,9 @@ import { usePeek } from "~/shell/peeking";
 import { Ago, Id, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Shown } from "~/widgets/Panel";
+import { STATUSES } from "~/widgets/status";
 import { short } from "~/widgets/words";
 import classes from "./peeks.module.css";
-
-const TONES: Record<SessionAnswer["status"], string> = {
-  running: "active",
-  waiting: "blocked",
-  paused: "blocked",
-  looping: "alert",
-  stuck: "violation",
-  ended: "idle",
-};
 
 export function SessionPeek({ id }: { id: string }) {
   const asked = useAnswer("/v1/sessions/{session_id}", undefined, {
@@ -37,11 +29,14 @@ export function SessionPeek({ id }: { id: string }) {
 function Seen({ session }: { session: SessionAnswer }) {
   const navigate = useNavigate();
   const { open } = usePeek();
+  const sign = STATUSES[session.status];
   const href = `/sessions/${encodeURIComponent(session.session_id)}`;
   return (
     <>
       <div>
-        <Tag tone={TONES[session.status]}>{session.status}</Tag>
+        <Tag tone={sign.tone}>
+          <span aria-hidden>{sign.mark}</span> {session.status}
+        </Tag>
         <h3 className={classes.title}>{session.goal ?? "No agent has said what it is for"}</h3>
         <Id id={session.session_id} length={22} />
       </div>
@@ -69,7 +64,9 @@ function Seen({ session }: { session: SessionAnswer }) {
         )}
       </dl>
       <section>
-        <h4 className={classes.sub}>{session.agents_count} agents</h4>
+        <h4 className={classes.sub}>
+          {session.agents_count} {session.agents_count === 1 ? "agent" : "agents"}
+        </h4>
         <ul className={classes.list}>
           {session.agents.map((agent) => (
             <li key={agent.agent_id}>

@@ -74,8 +74,9 @@ function Seen({ step }: { step: StepAnswer }) {
         <div>
           <strong>Reasoning</strong>
           <ol>
-            {chain.map((line) => (
-              <li key={line}>{line}</li>
+            {chain.map((line, n) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: a looping agent thinks the same twice
+              <li key={n}>{line}</li>
             ))}
           </ol>
         </div>

@@ -69,8 +69,8 @@ export function Alerts() {
               </Empty>
             ) : (
               <ul className={classes.list}>
-                {linesOf(items).map(({ alert, times }) => (
-                  <Row key={alert.id} alert={alert} times={times} leave={() => setOpen(false)} />
+                {linesOf(items).map(({ name, alert, times }) => (
+                  <Row key={name} alert={alert} times={times} leave={() => setOpen(false)} />
                 ))}
               </ul>
             )

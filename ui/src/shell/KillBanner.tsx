@@ -23,14 +23,18 @@ export function KillBanner({ stops }: { stops: KillSwitchItem[] }) {
   return (
     <section className={classes.banner} aria-label="Kill-switch">
       {stops.map((stop) => (
-        <p key={stop.kill_id} role="alert">
-          <strong>
-            {stop.state === "releasing" ? "Kill-switch is being released:" : "Kill-switch is on:"}
-          </strong>{" "}
-          {whatStops(stop)}
+        <p key={stop.kill_id}>
+          {/* Without the age: an alert that counts seconds would be read out every second. */}
+          <span role="alert">
+            <strong>
+              {stop.state === "releasing" ? "Kill-switch is being released:" : "Kill-switch is on:"}
+            </strong>{" "}
+            {whatStops(stop)}
+          </span>
           {stop.state === "releasing" ? " goes on in stages. It was stopped " : " was stopped "}
           <Ago at={stop.engaged_at ?? stop.created_at} /> by {name(stop.requested_by)} (“{stop.reason}”).{" "}
-          {stop.held.toLocaleString("en")} messages are held, none is lost.
+          {stop.held.toLocaleString("en")} {stop.held === 1 ? "message is" : "messages are"} held, none is
+          lost.
         </p>
       ))}
       <Link to="/god-mode">God Mode</Link>

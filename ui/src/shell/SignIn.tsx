@@ -50,7 +50,8 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
     }
     setBusy(false);
   };
-  const wanted = location.pathname + location.search;
+  const isUsed = new URLSearchParams(location.search).get("login") === "used";
+  const wanted = location.pathname + (isUsed ? "" : location.search);
   return (
     <main className={classes.page}>
       <div className={classes.card}>
@@ -58,7 +59,9 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
         <p>
           {tenant
             ? `To enter ${tenant}, sign in with a key or link of that tenant. You leave the present one.`
-            : "You are not signed in, or your sign-in has ended."}
+            : isUsed
+              ? "This login link was used or is too old. Sign in with a key, or get a fresh link."
+              : "You are not signed in, or your sign-in has ended."}
         </p>
         <form onSubmit={submit}>
           <PasswordInput

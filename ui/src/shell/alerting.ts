@@ -13,6 +13,8 @@ export function whereOf(alert: Pick<AlertNotice, "agent_id" | "session_id" | "li
 }
 
 export interface AlertLine {
+  /** The same while newer ones of its like come: focus stays in its row. */
+  name: string;
   alert: AlertNotice;
   times: number;
 }
@@ -23,7 +25,7 @@ export function linesOf(alerts: readonly AlertNotice[]): AlertLine[] {
   for (const alert of alerts) {
     const name = [alert.kind, alert.agent_id, alert.session_id, alert.text].join("\n");
     const line = lines.get(name);
-    if (!line) lines.set(name, { alert, times: 1 });
+    if (!line) lines.set(name, { name, alert, times: 1 });
     else {
       line.times += 1;
       if (alert.open && !line.alert.open) line.alert = { ...line.alert, open: true };

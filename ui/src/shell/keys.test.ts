@@ -1,7 +1,7 @@
 // Which registration of a key is in force, and what the help says of it.
 import { describe, expect, it } from "vitest";
 import { merged } from "./Help";
-import { type KeyMap, Keys, nameOf } from "./keys";
+import { type KeyMap, Keys, mayRepeat, nameOf } from "./keys";
 import { neighbour, parsePeek } from "./peeking";
 import { saidOf } from "./Standing";
 import { pageOf } from "./saved";
@@ -121,5 +121,14 @@ describe("a saved view", () => {
     ["agent:planner since:1h", null],
   ])("%s opens the page %s", (query, page) => {
     expect(pageOf(query)).toBe(page);
+  });
+});
+
+describe("a key held down", () => {
+  it.each(["j", "k", "[", "]", "ArrowDown", "ArrowLeft"])("moves on by %s", (name) => {
+    expect(mayRepeat(name)).toBe(true);
+  });
+  it.each(["a", "r", "u", "p", "Enter", "Space", "Escape", "mod+enter", "1"])("acts once by %s", (name) => {
+    expect(mayRepeat(name)).toBe(false);
   });
 });

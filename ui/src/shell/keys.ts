@@ -69,6 +69,11 @@ export function nameOf(pressed: Pressed): string {
   return pressed.ctrlKey || pressed.metaKey ? `mod+${key.toLowerCase()}` : key;
 }
 
+/** A key held down moves on; it never acts again, confirms itself or takes one more thing back. */
+export function mayRepeat(name: string): boolean {
+  return /^(Arrow\w+|[jk[\]])$/i.test(name);
+}
+
 export const keys = new Keys();
 
 const FIELDS = "input, textarea, select, [contenteditable=''], [contenteditable=true], [role=combobox]";
@@ -101,6 +106,9 @@ function start(): void {
     "keydown",
     (event) => {
       hushed = modal() || (event.key === "Escape" && floating());
+      // The browser presses a focused button again and again while Enter is held.
+      if (event.repeat && event.key === "Enter" && event.target instanceof HTMLButtonElement)
+        event.preventDefault();
     },
     { capture: true },
   );
@@ -125,7 +133,7 @@ function start(): void {
     const found = keys.find(name) ?? (name.length === 1 ? keys.find(name.toLowerCase()) : undefined);
     if (!found) return;
     event.preventDefault();
-    found.run();
+    if (!event.repeat || mayRepeat(name)) found.run();
   });
 }
 

@@ -3,7 +3,7 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useNavigate } from "@tanstack/react-router";
-import { pauseEverywhere } from "~/acts/acts";
+import { pauseEverywhere } from "~/acts/agents";
 import { say } from "~/acts/toasts";
 import { useAnswer } from "~/api/questions";
 import type { SearchAnswer, SessionItem } from "~/protocol/openapi";
@@ -128,8 +128,16 @@ function useActions(operates: boolean): Offer[] {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const other = colorScheme === "dark" ? "light" : "dark";
   const copy = async () => {
-    await navigator.clipboard.writeText(location.href);
-    say({ tone: "plain", text: "The link to exactly this is copied." });
+    try {
+      await navigator.clipboard.writeText(location.href);
+      say({ tone: "plain", text: "The link to exactly this is copied." });
+    } catch {
+      // No secure origin, or it was not allowed.
+      say({
+        tone: "alert",
+        text: "The browser lets this page copy nothing. The link is in the address bar.",
+      });
+    }
   };
   const pausing: Offer = {
     id: "pause",

@@ -6,12 +6,14 @@ import { approve, edit, reject } from "~/acts/acts";
 import type { Problem } from "~/api/client";
 import { useKeys } from "~/shell/keys";
 import { DiffEditor, readObject } from "./Diff";
+import { useDraft } from "./drafts";
 import { ExactBytes } from "./ExactBytes";
 import type { Exact } from "./exact";
 import classes from "./GateCard.module.css";
 import { Json } from "./Json";
 import { closed, opened } from "./opened";
-import { useMe } from "./people";
+import { useWhyNot } from "./people";
+import { useSettled } from "./settled";
 import type { Can, Gate } from "./waiting";
 
 type Verb = "approve" | "edit" | "reject";
@@ -19,13 +21,8 @@ const KEYS: Record<Verb, string> = { approve: "A", edit: "E", reject: "R" };
 
 /** Whether the caller may, and if not why; asked of the item, else of who is signed in. */
 function useMay(can: Can[] | undefined): (verb: Verb) => { allowed: boolean; why: string | null } {
-  const me = useMe().data;
-  return (verb) => {
-    const told = can?.find((one) => one.verb === verb);
-    if (told) return told;
-    const allowed = me?.permissions.includes("approve") ?? false;
-    return { allowed, why: allowed ? null : `Your role (${me?.role ?? "unknown"}) may read, not decide.` };
-  };
+  const why = useWhyNot("approve") ?? null;
+  return (verb) => can?.find((one) => one.verb === verb) ?? { allowed: why === null, why };
 }
 
 function labelsOf(gate: Gate): Record<Verb, string> {
@@ -47,10 +44,12 @@ interface Answering {
 
 export function GateAnswer({ gate, content, done, keyed }: Answering) {
   const [armed, setArmed] = useState<Verb | null>(null);
-  const [draft, setDraft] = useState<string | null>(null);
-  const [note, setNote] = useState("");
+  const [draft, setDraft] = useDraft(`gate ${gate.message_id}`);
+  const [note, setNote] = useDraft(`note ${gate.message_id}`);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<Problem | null>(null);
+  const settled = useSettled();
+  const began = useRef(false);
   const buttons = useRef<Partial<Record<Verb, HTMLButtonElement | null>>>({});
   const area = useRef<HTMLDivElement>(null);
   const may = useMay(gate.can);
@@ -66,7 +65,8 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
     if (armed) buttons.current[armed]?.focus();
   }, [armed]);
   useEffect(() => {
-    const field = editing ? area.current?.querySelector("textarea") : null;
+    // A text kept from before is shown, but takes the focus from nobody.
+    const field = editing && began.current ? area.current?.querySelector("textarea") : null;
     field?.focus();
     field?.setSelectionRange(0, 0);
     field?.scrollTo(0, 0);
@@ -78,7 +78,8 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
     setBusy(true);
     setArmed(null);
     setRefused(null);
-    const held = { session_id, agent_id, message_id, digest: gate.action_digest, note: note || null };
+    // Bound to the very bytes shown, not to what the list says by now.
+    const held = { session_id, agent_id, message_id, digest: content.digest ?? gate.action_digest, note };
     const hear = (problem: Problem) => {
       setRefused(problem);
       return problem.code === 422;
@@ -88,12 +89,16 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
     else if (verb === "reject") said = await reject(held, hear);
     else if (read && "value" in read) said = await edit(held, closed(read.value, original ?? {}), hear);
     setBusy(false);
-    if (said) done?.();
+    if (!said) return;
+    setDraft(null);
+    setNote(null);
+    done?.();
   };
   // By key always twice; by mouse only what throws work away.
   const twice = (verb: Verb) => (armed === verb ? void answer(verb) : setArmed(verb));
   const start = () => {
     setArmed(null);
+    began.current = true;
     setDraft(shown);
   };
   const stop = () => {
@@ -133,10 +138,15 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
         variant={verb === "reject" ? "default" : "filled"}
         data-danger={verb === "reject" || undefined}
         data-armed={armed === verb || undefined}
-        disabled={!allowed || off || busy}
+        disabled={!allowed || off || busy || !settled}
         title={why ?? undefined}
         rightSection={keyed && verb !== "edit" ? <Hint>{KEYS[verb]}</Hint> : undefined}
-        onClick={() => (verb === "reject" ? twice(verb) : void answer(verb))}
+        // A double click is one wish, not a wish and its confirmation.
+        onClick={(event) => {
+          if (event.detail > 1) return;
+          if (verb === "reject") twice(verb);
+          else void answer(verb);
+        }}
         onBlur={() => setArmed((now) => (now === verb ? null : now))}
       >
         {armed === verb ? `Sure? ${labels[verb]}` : labels[verb]}
@@ -174,8 +184,8 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
       )}
       <TextInput
         label="Note for the record and the agent (optional)"
-        value={note}
-        onChange={(event) => setNote(event.currentTarget.value)}
+        value={note ?? ""}
+        onChange={(event) => setNote(event.currentTarget.value || null)}
         maxLength={1000}
       />
       <div className={classes.foot}>

@@ -1,7 +1,7 @@
 // The exact bytes of a message and whether they are the ones a digest names, computed here and not believed:
 // an approval is of what was read. What a person put in its place is what counts, if anyone did.
 import { useQuery } from "@tanstack/react-query";
-import { bytes, get, type Problem } from "~/api/client";
+import { bytes, get, Problem } from "~/api/client";
 import { pretty } from "./Json";
 
 export interface Exact {
@@ -26,14 +26,26 @@ async function exactOf(content: Uint8Array<ArrayBuffer>, rewritten: boolean): Pr
 }
 
 async function load(message_id: string, session_id: string | null, digest: string | null): Promise<Exact> {
-  const sent = await exactOf(await bytes(`/v1/messages/${message_id}`, { query: { raw: true } }), false);
-  const same = digest === null || sent.digest === null || sent.digest === digest;
-  if (same || !session_id) return sent;
+  const raw = await bytes("/v1/messages/{message_id}", { params: { message_id }, query: { raw: true } });
+  const sent = await exactOf(raw, false);
+  if (digest === null || sent.digest === digest || !session_id) return sent;
+  // Also where nothing can be hashed here (no secure origin): the record tells whose content the digest names.
   const { items } = await get("/v1/sessions/{session_id}/interventions", { params: { session_id } });
   const put = items.findLast((one) => one.after_hash === digest && one.message_id === message_id);
-  if (!put) return sent;
-  const path = `/v1/interventions/${put.intervention_id}/content`;
-  return exactOf(await bytes(path), true);
+  if (put) {
+    const { intervention_id } = put;
+    const content = await bytes("/v1/interventions/{intervention_id}/content", {
+      params: { intervention_id },
+    });
+    return exactOf(content, true);
+  }
+  if (sent.digest === null) return sent;
+  // Never other bytes than those that would be approved.
+  throw new Problem(
+    409,
+    "changed",
+    "The message was changed while it was read. Nothing was answered; try again.",
+  );
 }
 
 /** The bytes that `digest` names: the agent's own, or what a person put in their place. */

@@ -9,6 +9,15 @@ export function useMay(permission: string): boolean {
   return useMe().data?.permissions.includes(permission) ?? false;
 }
 
+const DOES = { operate: "command agents", approve: "decide" } as const;
+
+/** Why the one signed in cannot do such a thing, as a sentence for the button; undefined where they can. */
+export function useWhyNot(permission: keyof typeof DOES): string | undefined {
+  const me = useMe().data;
+  if (!me || me.permissions.includes(permission)) return undefined;
+  return `Your role (${me.role}) may read, not ${DOES[permission]}.`;
+}
+
 /** The user list is an admin's; everybody else sees ids, shortened by whoever shows them. */
 export function useNames(): (id: string | null | undefined) => string {
   const me = useMe().data;

@@ -24,8 +24,8 @@ class Documents:
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
         # The last one counts, as it does for the content.
-        turns = {number: event.seq for event in batch.events if (number := _ended(event)) is not None}
-        gone = {number: event.seq for event in batch.events if (number := _shredded(event)) is not None}
+        turns = {number: event.seq for event in batch.events if (number := ended_by(event)) is not None}
+        gone = {number: event.seq for event in batch.events if (number := shredded_by(event)) is not None}
         made = {seen.seq: document(seen) for seen in batch.messages}
         bare = {seen.seq for seen in batch.messages if seen.log is None and seen.envelope is None}
         made |= dict.fromkeys(gone, Document("", 0))
@@ -50,12 +50,12 @@ def _vectors(
     ]
 
 
-def _ended(event: Noted) -> int | None:
+def ended_by(event: Noted) -> int | None:
     """The held message whose content is final from here on."""
     number = event.body.get("held_sequence_number")
     return number if event.event_type in ENDINGS and isinstance(number, int) else None
 
 
-def _shredded(event: Noted) -> int | None:
+def shredded_by(event: Noted) -> int | None:
     number = event.body.get("about_sequence_number")
     return number if event.event_type == SHREDDED and isinstance(number, int) else None

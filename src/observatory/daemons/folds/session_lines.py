@@ -7,9 +7,10 @@ payload none. What is made depends on numbers alone, not on how they were batche
 
 from __future__ import annotations
 
-from observatory.daemons.folds.search import _ended, _shredded
+from observatory.daemons.folds.search import ended_by, shredded_by
 from observatory.insight.seen import Batch, Finding, Put, Seen
-from observatory.insight.session_lines import CREW, GOAL, TRAIL, Lines, SessionLine, key_of
+from observatory.insight.session_lines import CREW, GOAL, TRAIL, SessionLine, key_of
+from observatory.store.derived import DerivedReads
 
 KNOWN = 20_000  # lines remembered; beyond, they are read again
 
@@ -17,7 +18,7 @@ KNOWN = 20_000  # lines remembered; beyond, they are read again
 class SessionLines:
     name = "session_lines"
 
-    def __init__(self, derived: Lines) -> None:
+    def __init__(self, derived: DerivedReads) -> None:
         self._derived = derived
         self._known: dict[tuple[str, int], SessionLine] = {}
 
@@ -26,10 +27,13 @@ class SessionLines:
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
         tenant_id = batch.tenant_id
-        gone = {number: event for event in batch.events if (number := _shredded(event)) is not None}
-        numbers = {seen.session_no for seen in batch.messages} | {one.session_no for one in gone.values()}
-        await self._recall(tenant_id, numbers - {0})
-        turns = {number: event.seq for event in batch.events if (number := _ended(event)) is not None}
+        gone = {number: event.seq for event in batch.events if (number := shredded_by(event)) is not None}
+        places = {seen.seq: seen.session_no for seen in batch.messages}
+        if left := gone.keys() - places.keys():
+            # By the message itself: an order to shred need not be of its session.
+            places |= {one.seq: one.session_no for one in await self._derived.spots(tenant_id, numbers=left)}
+        await self._recall(tenant_id, set(places.values()) - {0})
+        turns = {number: event.seq for event in batch.events if (number := ended_by(event)) is not None}
         changed: dict[int, SessionLine] = {}
         for seen in batch.messages:
             if seen.session_no:
@@ -38,11 +42,11 @@ class SessionLines:
                 made = _revised(line, seen, turn) if seen.revised else _spoken(line, seen)
                 if made is not line:
                     changed[seen.session_no] = self._known[tenant_id, seen.session_no] = made
-        for number, event in gone.items():
-            line = self._line(tenant_id, event.session_no)
-            if event.session_no and line.goal_seq == number:
-                made = line._replace(goal=None, goal_key=None, turn=max(line.turn, event.seq))
-                changed[event.session_no] = self._known[tenant_id, event.session_no] = made
+        for number, turn in gone.items():
+            line = self._line(tenant_id, places.get(number, 0))
+            if line.goal_seq == number:
+                made = line._replace(goal=None, goal_key=None, turn=max(line.turn, turn))
+                changed[line.session_no] = self._known[tenant_id, line.session_no] = made
         rows = [line._asdict() for line in changed.values()]
         return ([Put("insight_session_lines", rows)] if rows else []), []
 

@@ -6,6 +6,7 @@ import { dismiss, respond } from "~/acts/acts";
 import { useAnswer } from "~/api/questions";
 import type { WaitingItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
+import { useDraft } from "~/widgets/drafts";
 import { Left } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import classes from "./Inbox.module.css";
@@ -14,7 +15,7 @@ import { RISKS } from "./ItemList";
 export function Decision({ item, done }: { item: WaitingItem; done: () => void }) {
   const options = item.options ?? [];
   const [chosen, setChosen] = useState<string | null>(null);
-  const [note, setNote] = useState("");
+  const [note, setNote] = useDraft(`answer ${item.id}`);
   const [busy, setBusy] = useState(false);
   const [sure, setSure] = useState(false);
   const whole = useAnswer("/v1/decisions/{decision_id}", undefined, { params: { decision_id: item.id } });
@@ -24,10 +25,12 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
     setBusy(true);
     const said = await act();
     setBusy(false);
-    if (said) done();
+    if (!said) return;
+    setNote(null);
+    done();
   };
   const send = () => {
-    if (option && can("respond")?.allowed && !busy) void run(() => respond(item.id, option, note || null));
+    if (option && can("respond")?.allowed && !busy) void run(() => respond(item.id, option, note));
   };
   const press = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLInputElement && event.target.type === "text";
@@ -86,8 +89,8 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
       </fieldset>
       <TextInput
         label="Note for the record and the agent (optional)"
-        value={note}
-        onChange={(event) => setNote(event.currentTarget.value)}
+        value={note ?? ""}
+        onChange={(event) => setNote(event.currentTarget.value || null)}
         maxLength={1000}
       />
       <div className={classes.answers}>
@@ -100,7 +103,12 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
             data-danger
             className={classes.button}
             disabled={!can("cancel")?.allowed || busy}
-            onClick={() => (sure ? void run(() => dismiss(item.id)) : setSure(true))}
+            title={can("cancel")?.why ?? undefined}
+            onClick={(event) => {
+              if (event.detail > 1) return;
+              if (sure) void run(() => dismiss(item.id));
+              else setSure(true);
+            }}
             onBlur={() => setSure(false)}
           >
             {sure ? "Sure? Give no answer at all" : `Give no answer, tell ${item.agent_id ?? "the agent"}`}

@@ -4,9 +4,11 @@ import { Button, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useState } from "react";
 import { type Outcome, review } from "~/acts/acts";
 import type { WaitingItem } from "~/protocol/openapi";
+import { useDraft } from "~/widgets/drafts";
 import { useExact } from "~/widgets/exact";
 import { ExactBytes } from "~/widgets/GateCard";
 import { Shown } from "~/widgets/Panel";
+import { useSettled } from "~/widgets/settled";
 import classes from "./Inbox.module.css";
 
 const OUTCOMES: { verdict: Outcome; text: string }[] = [
@@ -16,7 +18,8 @@ const OUTCOMES: { verdict: Outcome; text: string }[] = [
 ];
 
 export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void }) {
-  const [note, setNote] = useState("");
+  const [note, setNote] = useDraft(`review ${item.id}`);
+  const settled = useSettled();
   const [busy, setBusy] = useState(false);
   const [armed, setArmed] = useState<Outcome | null>(null);
   const exact = useExact(item.message_id, item.session_id, null);
@@ -24,9 +27,11 @@ export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void
   const say = async (verdict: Outcome) => {
     if (busy || !can?.allowed) return;
     setBusy(true);
-    const said = await review(item.id, verdict, note || null);
+    const said = await review(item.id, verdict, note);
     setBusy(false);
-    if (said) done();
+    if (!said) return;
+    setNote(null);
+    done();
   };
   const press = (event: KeyboardEvent) => {
     if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -45,8 +50,8 @@ export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void
       </Shown>
       <TextInput
         label="What you found (optional, kept in the record)"
-        value={note}
-        onChange={(event) => setNote(event.currentTarget.value)}
+        value={note ?? ""}
+        onChange={(event) => setNote(event.currentTarget.value || null)}
         maxLength={4096}
       />
       <div className={classes.answers}>
@@ -56,15 +61,16 @@ export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void
             variant={verdict === "ok" ? "filled" : "default"}
             data-armed={armed === verdict || undefined}
             className={classes.button}
-            disabled={!can?.allowed || busy}
+            disabled={!can?.allowed || busy || !settled}
             title={can?.why ?? undefined}
             leftSection={<kbd aria-hidden>{n + 1}</kbd>}
-            onClick={() => void say(verdict)}
+            onClick={(event) => event.detail < 2 && void say(verdict)}
           >
             {armed === verdict ? `Enter: ${text.toLowerCase()}` : text}
           </Button>
         ))}
       </div>
+      {can?.why && <p className={classes.faint}>{can.why}</p>}
       <p className={classes.faint}>
         Nothing is sent or stopped by this. To act on it, see it in its session: pause the agent, or mark what
         it wrote as false.

@@ -1,6 +1,6 @@
 // Working down the inbox by keys.
 import { describe, expect, it } from "vitest";
-import { beside, nameOf, shownOf } from "./order";
+import { beside, nameOf, shownOf, stays } from "./order";
 
 const ITEMS = [
   { kind: "gate", id: "msg_1" },
@@ -29,5 +29,30 @@ describe("shownOf", () => {
   it("keeps the gateway's order and the kind asked for", () => {
     expect(shownOf(ITEMS, undefined).map(nameOf)).toEqual(["gate:msg_1", "decision:dec_1", "review:7"]);
     expect(shownOf(ITEMS, "review").map(nameOf)).toEqual(["review:7"]);
+  });
+});
+
+describe("what is shown", () => {
+  const [gate, decision, review] = ITEMS;
+
+  it("is the most urgent while nothing was chosen or shown", () => {
+    expect(stays(ITEMS, ITEMS, undefined, null)).toEqual({ item: gate, gone: false });
+  });
+
+  it("stays when something more urgent comes, and is the newer record of itself", () => {
+    const now = [{ kind: "gate", id: "msg_0" } as const, ...ITEMS];
+    expect(stays(now, now, undefined, { ...gate })).toEqual({ item: gate, gone: false });
+    expect(stays(now, now, undefined, { ...gate }).item).toBe(gate);
+  });
+
+  it("stays, marked as gone, when it leaves the list", () => {
+    const left: (typeof ITEMS)[number][] = [decision];
+    expect(stays(left, left, undefined, gate)).toEqual({ item: gate, gone: true });
+    expect(stays(left, left, "gate:msg_1", gate)).toEqual({ item: gate, gone: true });
+  });
+
+  it("is what is wanted, or nothing where that was never seen", () => {
+    expect(stays(ITEMS, [gate], "review:7", gate)).toEqual({ item: review, gone: false });
+    expect(stays(ITEMS, ITEMS, "gate:old", gate)).toEqual({ item: undefined, gone: false });
   });
 });

@@ -17,3 +17,16 @@ export function beside(items: readonly Named[], name: string | undefined, by: 1 
   const to = at === -1 ? items[0] : items[at + by];
   return to ? nameOf(to) : null;
 }
+
+/** Which one is shown: the one wanted, else the one shown before, else the first. `gone` has left the list. */
+export function stays<T extends Named>(
+  all: readonly T[],
+  shown: readonly T[],
+  wanted: string | undefined,
+  before: T | null,
+): { item: T | undefined; gone: boolean } {
+  const name = wanted ?? (before ? nameOf(before) : undefined);
+  const found = name === undefined ? shown[0] : all.find((one) => nameOf(one) === name);
+  if (found) return { item: found, gone: false };
+  return before && nameOf(before) === name ? { item: before, gone: true } : { item: undefined, gone: false };
+}

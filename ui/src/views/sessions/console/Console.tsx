@@ -2,9 +2,9 @@
 // its context, and what people did so far. Who commands is the gateway's business: it knows the user.
 import { Select, Tabs } from "@mantine/core";
 import { useEffect, useRef } from "react";
-import { useAnswer } from "~/api/questions";
 import { useUrl } from "~/useUrl";
 import { Shown } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/people";
 import classes from "./Console.module.css";
 import { Hold } from "./Hold";
 import { Inject } from "./Inject";
@@ -26,7 +26,7 @@ const TABS = ["message", "inject", "record"];
 export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps) {
   const { session, record, holds, items } = useConsole(sessionId);
   const [url, setUrl] = useUrl();
-  const may = useAnswer("/v1/whoami").data?.permissions.includes("operate") ?? true;
+  const denied = useWhyNot("operate");
   // Another selection in the graph is a new subject: what was chosen by hand before is forgotten.
   const selected = useRef(agentId);
   useEffect(() => {
@@ -74,7 +74,7 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
                     paused={member?.paused ?? pauseInForce(items, agent) !== null}
                     pause={pauseInForce(items, agent)}
                     held={mine}
-                    may={may}
+                    denied={denied}
                   />
                 )}
               </div>
@@ -99,7 +99,7 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
                     agent={agent}
                     picked={url.held ?? atHand}
                     onPick={(id) => setUrl({ held: id, console: "message" }, true)}
-                    may={may}
+                    denied={denied}
                   />
                 </Tabs.Panel>
                 <Tabs.Panel value="inject">
@@ -108,11 +108,12 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
                     agent={agent}
                     isMember={member !== undefined}
                     items={items}
-                    may={may}
+                    denied={denied}
+                    onBegin={() => setUrl({ console: "inject" }, true)}
                   />
                 </Tabs.Panel>
                 <Tabs.Panel value="record">
-                  <Record asked={record} items={items} holds={all} may={may} />
+                  <Record asked={record} items={items} holds={all} denied={denied} />
                 </Tabs.Panel>
               </Tabs>
             </div>

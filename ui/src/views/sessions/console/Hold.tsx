@@ -1,6 +1,6 @@
 // Pause, unpause, cancel; and the three states of a pause as they come: requested, acknowledged, confirmed.
 import { Button } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { cancel, pause as hold, unpause } from "~/acts/acts";
 import type { InterventionItem } from "~/protocol/openapi";
 import { useNow } from "~/widgets/now";
@@ -14,18 +14,29 @@ interface Shown {
   paused: boolean;
   pause: InterventionItem | null;
   held: number;
-  may: boolean;
+  /** Why not; undefined where the one signed in may. */
+  denied: string | undefined;
 }
 
-export function Hold({ sessionId, agent, paused, pause, held, may }: Shown) {
+export function Hold({ sessionId, agent, paused, pause, held, denied }: Shown) {
   const [busy, setBusy] = useState(false);
   const [ending, setEnding] = useState(false);
+  const [stop, goOn] = [useRef<HTMLButtonElement>(null), useRef<HTMLButtonElement>(null)];
+  const acted = useRef(false);
+  // The button that was pressed cannot be pressed again: the focus goes to the way back, not to nowhere.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a change of the state moves it
+  useEffect(() => {
+    if (acted.current && document.activeElement === document.body)
+      (paused ? goOn : stop).current?.focus({ preventScroll: true });
+    acted.current = false;
+  }, [paused]);
   const run = async (command: () => Promise<unknown>) => {
     setBusy(true);
+    acted.current = true;
     await command();
     setBusy(false);
   };
-  const denied = may ? undefined : "Your role may read, not command.";
+  const may = denied === undefined;
   return (
     <div className={classes.hold}>
       <p className={classes.state} role="status">
@@ -37,6 +48,7 @@ export function Hold({ sessionId, agent, paused, pause, held, may }: Shown) {
       </p>
       <div className={classes.acts}>
         <Button
+          ref={stop}
           size="compact-sm"
           disabled={!may || paused}
           title={denied}
@@ -46,6 +58,7 @@ export function Hold({ sessionId, agent, paused, pause, held, may }: Shown) {
           Pause
         </Button>
         <Button
+          ref={goOn}
           size="compact-sm"
           variant="default"
           disabled={!may || !paused}
@@ -61,6 +74,7 @@ export function Hold({ sessionId, agent, paused, pause, held, may }: Shown) {
             variant="subtle"
             color="red"
             disabled={!may}
+            title={denied}
             onClick={() => setEnding(true)}
           >
             Cancel…
@@ -87,6 +101,7 @@ export function Hold({ sessionId, agent, paused, pause, held, may }: Shown) {
           </Button>
         </div>
       )}
+      {denied && <p className={classes.late}>{denied}</p>}
       {pause && <Stages pause={pause} />}
     </div>
   );

@@ -1,11 +1,12 @@
 // A prompt for an agent's next context. Says beforehand when it may not be read, and asks for a yes then.
 import { Button, Checkbox, Textarea } from "@mantine/core";
 import { useState } from "react";
+import { inject } from "~/acts/acts";
 import { useAnswer } from "~/api/questions";
 import type { InterventionItem } from "~/protocol/openapi";
+import { useDraft } from "~/widgets/drafts";
 import { useNow } from "~/widgets/now";
 import { Empty } from "~/widgets/Panel";
-import { injectInto } from "./commands";
 import classes from "./Inject.module.css";
 import { doubts } from "./standing";
 
@@ -14,7 +15,10 @@ interface Shown {
   agent: string | null;
   isMember: boolean;
   items: readonly InterventionItem[];
-  may: boolean;
+  /** Why not; undefined where the one signed in may. */
+  denied: string | undefined;
+  /** Whoever begins to write stays at this: what comes in meanwhile must not take the field away. */
+  onBegin: () => void;
 }
 
 export function Inject(shown: Shown) {
@@ -24,21 +28,22 @@ export function Inject(shown: Shown) {
   return <Prompt key={shown.agent} {...shown} agent={shown.agent} />;
 }
 
-function Prompt({ sessionId, agent, isMember, items, may }: Shown & { agent: string }) {
+function Prompt({ sessionId, agent, isMember, items, denied, onBegin }: Shown & { agent: string }) {
   const known = useAnswer("/v1/agents/{agent_id}", undefined, { params: { agent_id: agent }, every: 10_000 });
   const now = useNow();
-  const [text, setText] = useState("");
+  const [draft, setText] = useDraft(`prompt ${sessionId} ${agent}`);
+  const text = draft ?? "";
   const [sure, setSure] = useState(false);
   const [busy, setBusy] = useState(false);
   const told = doubts(known.data, items, agent, now);
   if (!isMember) told.unshift("It has said nothing in this session.");
-  const ready = may && text.trim() !== "" && (told.length === 0 || sure);
+  const ready = denied === undefined && text.trim() !== "" && (told.length === 0 || sure);
   const send = async () => {
     if (!ready || busy) return;
     setBusy(true);
-    const answer = await injectInto(sessionId, agent, text, !isMember);
+    const answer = await inject(sessionId, agent, text, !isMember);
     setBusy(false);
-    if (answer) setText("");
+    if (answer) setText(null);
   };
   return (
     <form
@@ -55,7 +60,8 @@ function Prompt({ sessionId, agent, isMember, items, may }: Shown & { agent: str
         minRows={2}
         maxRows={10}
         placeholder="Stop searching; use the 10-K you already have."
-        onChange={(event) => setText(event.currentTarget.value)}
+        onFocus={onBegin}
+        onChange={(event) => setText(event.currentTarget.value || null)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
             event.preventDefault();
@@ -82,7 +88,7 @@ function Prompt({ sessionId, agent, isMember, items, may }: Shown & { agent: str
           size="compact-sm"
           disabled={!ready}
           loading={busy}
-          title={may ? "Ctrl Enter" : "Your role may read, not command."}
+          title={denied ?? "Ctrl Enter"}
         >
           Inject prompt
         </Button>

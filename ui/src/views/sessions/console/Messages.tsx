@@ -7,9 +7,11 @@ import type { Problem } from "~/api/client";
 import { useAnswer } from "~/api/questions";
 import type { HoldItem, MessageItem } from "~/protocol/openapi";
 import { DiffEditor, readObject } from "~/widgets/Diff";
+import { useDraft } from "~/widgets/drafts";
 import { type Exact, useExact } from "~/widgets/exact";
 import { Ago } from "~/widgets/Figures";
 import { ExactBytes, GateCard } from "~/widgets/GateCard";
+import { closed, opened } from "~/widgets/opened";
 import { Empty, Shown } from "~/widgets/Panel";
 import { gateOfHold } from "~/widgets/waiting";
 import classes from "./Messages.module.css";
@@ -21,10 +23,13 @@ interface Listed {
   agent: string | null;
   picked: string | undefined;
   onPick: (messageId: string | null) => void;
-  may: boolean;
+  denied: string | undefined;
 }
 
-export function Messages({ sessionId, asked, agent, picked, onPick, may }: Listed) {
+export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Listed) {
+  // Open is what was opened, whatever becomes of the list: a window must not close over what one types.
+  const [open, setOpen] = useState<{ hold: HoldItem; to: "answer" | "edit" } | null>(null);
+  const close = () => setOpen(null);
   const contents = useAnswer(
     "/v1/messages",
     { session_id: sessionId, state: "held", limit: 200 },
@@ -34,7 +39,7 @@ export function Messages({ sessionId, asked, agent, picked, onPick, may }: Liste
     () => new Map((contents.data?.items ?? []).map((item) => [item.message_id, titleOf(item)])),
     [contents.data],
   );
-  return (
+  const list = (
     <Shown asked={asked}>
       {(holds) => {
         if (holds.length === 0)
@@ -68,10 +73,10 @@ export function Messages({ sessionId, asked, agent, picked, onPick, may }: Liste
             </ul>
             {hold && (
               <Picked
-                key={`${hold.message_id} ${hold.gate}`}
+                key={hold.message_id}
                 hold={hold}
-                may={may}
-                onDone={() => onPick(null)}
+                denied={denied}
+                open={(to) => setOpen({ hold, to })}
               />
             )}
           </div>
@@ -79,27 +84,56 @@ export function Messages({ sessionId, asked, agent, picked, onPick, may }: Liste
       }}
     </Shown>
   );
+  return (
+    <>
+      {list}
+      <Modal
+        opened={open !== null}
+        onClose={close}
+        size="80rem"
+        title={open?.to === "answer" ? "Answer the gate" : "Edit a held message"}
+      >
+        {open?.to === "answer" && (
+          <GateCard
+            gate={gateOfHold(asked.data?.find((one) => one.message_id === open.hold.message_id) ?? open.hold)}
+            done={() => {
+              close();
+              onPick(null);
+            }}
+          />
+        )}
+        {open?.to === "edit" && <Rewrite hold={open.hold} onClose={close} />}
+      </Modal>
+    </>
+  );
 }
 
 /** Its exact bytes at once; to change or answer it there is a window with room for the difference. */
-function Picked({ hold, may, onDone }: { hold: HoldItem; may: boolean; onDone: () => void }) {
+function Picked({
+  hold,
+  denied,
+  open,
+}: {
+  hold: HoldItem;
+  denied: string | undefined;
+  open: (to: "answer" | "edit") => void;
+}) {
   const exact = useExact(hold.message_id, hold.session_id, hold.action_digest);
-  const [open, setOpen] = useState<"answer" | "edit" | null>(null);
-  const close = () => setOpen(null);
   const isGate = hold.gate === "open";
   return (
     <div className={classes.picked}>
       <div className={classes.acts}>
         {isGate && (
-          <Button size="compact-sm" onClick={() => setOpen("answer")}>
+          <Button size="compact-sm" onClick={() => open("answer")}>
             Answer the gate…
           </Button>
         )}
         <Button
           size="compact-sm"
           variant={isGate ? "default" : "filled"}
-          disabled={!may || exact.data === undefined}
-          onClick={() => setOpen("edit")}
+          disabled={denied !== undefined || exact.data === undefined}
+          title={denied}
+          onClick={() => open("edit")}
         >
           Edit message…
         </Button>
@@ -110,30 +144,22 @@ function Picked({ hold, may, onDone }: { hold: HoldItem; may: boolean; onDone: (
       <Shown asked={exact} rows={6}>
         {(content) => <ExactBytes content={content} digest={hold.action_digest} />}
       </Shown>
-      <Modal
-        opened={open !== null}
-        onClose={close}
-        size="80rem"
-        title={open === "answer" ? "Answer the gate" : "Edit a held message"}
-      >
-        {open === "answer" && (
-          <GateCard
-            gate={gateOfHold(hold)}
-            done={() => {
-              close();
-              onDone();
-            }}
-          />
-        )}
-        {open === "edit" && exact.data && <Rewrite hold={hold} content={exact.data} onClose={close} />}
-      </Modal>
     </div>
   );
 }
 
 /** New content in the place of what is held; a refusal shows its faults at the text. */
-function Rewrite({ hold, content, onClose }: { hold: HoldItem; content: Exact; onClose: () => void }) {
-  const [draft, setDraft] = useState(content.pretty);
+function Rewrite({ hold, onClose }: { hold: HoldItem; onClose: () => void }) {
+  const exact = useExact(hold.message_id, hold.session_id, hold.action_digest);
+  return <Shown asked={exact}>{(content) => <Editor {...{ hold, content, onClose }} />}</Shown>;
+}
+
+function Editor({ hold, content, onClose }: { hold: HoldItem; content: Exact; onClose: () => void }) {
+  const message = useMemo(() => readObject(content.text), [content.text]);
+  const original = "value" in message ? message.value : {};
+  const shown = "value" in message ? JSON.stringify(opened(original), null, 2) : content.pretty;
+  const [kept, setKept] = useDraft(`rewrite ${hold.message_id}`);
+  const draft = kept ?? shown;
   const [refused, setRefused] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const read = readObject(draft);
@@ -141,20 +167,23 @@ function Rewrite({ hold, content, onClose }: { hold: HoldItem; content: Exact; o
     if (!("value" in read) || hold.agent_id === null) return;
     setBusy(true);
     setRefused(null);
-    const answer = await rewrite(hold.session_id, hold.agent_id, hold.message_id, read.value, (problem) => {
+    const changed = closed(read.value, original);
+    const answer = await rewrite(hold.session_id, hold.agent_id, hold.message_id, changed, (problem) => {
       setRefused(problem);
       return problem.code === 422;
     });
     setBusy(false);
-    if (answer) onClose();
+    if (!answer) return;
+    setKept(null);
+    onClose();
   };
   return (
     <div className={classes.rewrite}>
       <DiffEditor
-        original={content.pretty}
+        original={shown}
         text={draft}
         onText={(text) => {
-          setDraft(text);
+          setKept(text);
           setRefused(null);
         }}
         faults={refused?.faults ?? []}
@@ -170,12 +199,19 @@ function Rewrite({ hold, content, onClose }: { hold: HoldItem; content: Exact; o
         <Button
           size="compact-sm"
           loading={busy}
-          disabled={"problem" in read || draft === content.pretty}
+          disabled={"problem" in read || draft === shown}
           onClick={() => void save()}
         >
           Save, keep it held
         </Button>
-        <Button size="compact-sm" variant="default" onClick={onClose}>
+        <Button
+          size="compact-sm"
+          variant="default"
+          onClick={() => {
+            setKept(null);
+            onClose();
+          }}
+        >
           Leave it as it was
         </Button>
         <span className={classes.why}>The archive keeps both; what is forwarded shows only the new one.</span>

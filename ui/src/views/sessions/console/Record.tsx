@@ -3,6 +3,7 @@
 import { Button, Modal } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { undo } from "~/acts/acts";
 import { bytes, type Problem } from "~/api/client";
 import { useAnswer } from "~/api/questions";
 import type { HoldItem, InterventionItem } from "~/protocol/openapi";
@@ -11,7 +12,6 @@ import { Ago, Id } from "~/widgets/Figures";
 import { pretty } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Shown } from "~/widgets/Panel";
-import { undo } from "./commands";
 import classes from "./Record.module.css";
 import { COMMANDS, canUndo } from "./standing";
 
@@ -19,10 +19,10 @@ interface Listed {
   asked: { data: unknown; error: Problem | null; isPending: boolean; refetch: () => unknown };
   items: readonly InterventionItem[];
   holds: readonly HoldItem[];
-  may: boolean;
+  denied: string | undefined;
 }
 
-export function Record({ asked, items, holds, may }: Listed) {
+export function Record({ asked, items, holds, denied }: Listed) {
   const me = useAnswer("/v1/whoami").data?.user_id;
   const [shown, setShown] = useState<InterventionItem | null>(null);
   const held = new Set(holds.map((hold) => hold.message_id));
@@ -75,7 +75,8 @@ export function Record({ asked, items, holds, may }: Listed) {
                         <Button
                           size="compact-xs"
                           variant="default"
-                          disabled={!may}
+                          disabled={denied !== undefined}
+                          title={denied}
                           onClick={() => void undo(item.intervention_id)}
                         >
                           Undo
@@ -117,9 +118,12 @@ function Bytes({ item, onClose }: { item: InterventionItem; onClose: () => void 
     queryKey: ["bytes of", item.intervention_id],
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async () => {
-      const text = async (path: string, query = {}) => new TextDecoder().decode(await bytes(path, { query }));
-      const sent = await text(`/v1/messages/${item.message_id}`, { raw: true });
-      return { sent, put: isNew ? await text(`/v1/interventions/${item.intervention_id}/content`) : null };
+      const { message_id, intervention_id } = item;
+      const text = (content: Uint8Array) => new TextDecoder().decode(content);
+      const params = { message_id: message_id ?? "", intervention_id };
+      const sent = text(await bytes("/v1/messages/{message_id}", { params, query: { raw: true } }));
+      if (!isNew) return { sent, put: null };
+      return { sent, put: text(await bytes("/v1/interventions/{intervention_id}/content", { params })) };
     },
   });
   return (

@@ -12,6 +12,7 @@ import type { AlertItem, MessageItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Panel, Shown } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/people";
 import classes from "./Alarms.module.css";
 import { PauseChoice } from "./PauseChoice";
 import {
@@ -80,6 +81,7 @@ function Alarm({ alarm, session }: { alarm: AlertItem; session: SessionRow | und
   const navigate = useNavigate();
   const [choosing, setChoosing] = useState(false);
   const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("operate");
   const said = sentence(alarm, steps ? lasted(alarm, steps) : null);
   const detector = detectorOf(alarm);
   const step = steps?.find((one) => one.sequence_number === alarm.sequence_number)?.step_id;
@@ -89,7 +91,7 @@ function Alarm({ alarm, session }: { alarm: AlertItem; session: SessionRow | und
       params: { sessionId: alarm.session_id },
       search: {
         step: step ?? String(alarm.sequence_number),
-        console: "hold",
+        console: "inject",
         ...(agent === null ? {} : { console_agent: agent }),
       } as never,
     });
@@ -129,7 +131,14 @@ function Alarm({ alarm, session }: { alarm: AlertItem; session: SessionRow | und
         <Ago at={alarm.since} />
       </span>
       <span className={classes.acts}>
-        <Button size="compact-xs" color="accent" loading={busy} onClick={() => void act()}>
+        <Button
+          size="compact-xs"
+          color="accent"
+          loading={busy}
+          disabled={denied !== undefined}
+          title={denied}
+          onClick={() => void act()}
+        >
           Pause and inspect
         </Button>
         <Button size="compact-xs" variant="default" onClick={() => void inspect(alarm.agent_id)}>

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { pause, unpause } from "~/acts/acts";
 import { useAnswer } from "~/api/questions";
 import { Empty, Shown } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/people";
 import { short } from "~/widgets/words";
 import classes from "./PauseChoice.module.css";
 
@@ -16,6 +17,7 @@ interface Asked {
 
 export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) {
   const asked = useAnswer("/v1/sessions/{session_id}", undefined, { params: { session_id: sessionId } });
+  const denied = useWhyNot("operate");
   const [why, setWhy] = useState(note);
   const choose = async (agent: string, isPaused: boolean) => {
     const answer = await (isPaused ? unpause(sessionId, agent) : pause(sessionId, agent, why || undefined));
@@ -39,10 +41,15 @@ export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) 
                       justify="space-between"
                       variant="default"
                       data-autofocus={index === 0 || undefined}
+                      disabled={denied !== undefined}
                       onClick={() => void choose(agent.agent_id, agent.paused)}
                       rightSection={
                         <span className={classes.aside}>
-                          {agent.paused ? "paused · let it go on" : `${short(agent.messages)} steps`}
+                          {agent.paused
+                            ? "paused · let it go on"
+                            : agent.messages === 1
+                              ? "1 step"
+                              : `${short(agent.messages)} steps`}
                         </span>
                       }
                     >
@@ -58,6 +65,7 @@ export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) 
               maxLength={4000}
               onChange={(event) => setWhy(event.currentTarget.value)}
             />
+            {denied && <p role="note">{denied}</p>}
             <p>From then on nothing it sends in this session is forwarded; it is held, in order.</p>
           </div>
         )}

@@ -1,7 +1,8 @@
 // A session as the list shows it, and its words: status with mark, severity, why it stands still. Pure.
 import type { SessionItem } from "~/protocol/openapi";
+import type { SessionStatus } from "~/widgets/status";
 
-export type SessionStatus = "running" | "waiting" | "paused" | "looping" | "stuck" | "ended";
+export { type SessionStatus, STATUSES } from "~/widgets/status";
 
 export interface SessionCap {
   budget_id: string;
@@ -24,21 +25,6 @@ export type SessionRow = Omit<SessionItem, "status" | "cap"> & {
   paused: number;
 };
 
-interface Sign {
-  mark: string;
-  word: string;
-  tone: string;
-  means: string;
-}
-
-export const STATUSES: Record<SessionStatus, Sign> = {
-  running: { mark: "▸", word: "running", tone: "active", means: "its agents are at work" },
-  waiting: { mark: "?", word: "waiting", tone: "blocked", means: "something is held or waits for a person" },
-  paused: { mark: "‖", word: "paused", tone: "blocked", means: "a person has paused an agent in it" },
-  looping: { mark: "⟲", word: "looping", tone: "alert", means: "an agent goes in circles" },
-  stuck: { mark: "…", word: "stuck", tone: "blocked", means: "nothing has moved, and it has not ended" },
-  ended: { mark: "✓", word: "ended", tone: "idle", means: "an agent said its last word" },
-};
 /** What needs a person first; also the order of the filter. */
 export const STATUS_ORDER: SessionStatus[] = ["looping", "stuck", "waiting", "paused", "running", "ended"];
 

@@ -2,6 +2,7 @@
 
 import { pause, unpause } from "~/acts/acts";
 import type { SessionMember } from "~/protocol/openapi";
+import { useWhyNot } from "~/widgets/people";
 import { money } from "~/widgets/words";
 import type { Graph, Step } from "../dag/graph";
 import { BADGES } from "../dag/paint";
@@ -31,6 +32,7 @@ export function Agents({
   members: SessionMember[];
   select: (step: Step) => void;
 }) {
+  const denied = useWhyNot("operate");
   const paused = new Set(members.filter((one) => one.paused).map((one) => one.agent_id));
   if (graph.agents.length === 0) return null;
   return (
@@ -44,7 +46,7 @@ export function Agents({
             <button
               type="button"
               className={classes.who}
-              title={RULES[agent.badge_rule]}
+              title={`${agent.agent_id}: ${RULES[agent.badge_rule] ?? agent.badge}`}
               onClick={() => last && select(last)}
             >
               <strong>{agent.agent_id}</strong>
@@ -57,8 +59,12 @@ export function Agents({
               type="button"
               className={classes.stop}
               aria-label={`${stopped ? "Unpause" : "Pause"} ${agent.agent_id}`}
-              title={`${stopped ? "Unpause" : "Pause"} ${agent.agent_id}`}
-              onClick={() => void (stopped ? unpause : pause)(sessionId, agent.agent_id)}
+              title={denied ?? `${stopped ? "Unpause" : "Pause"} ${agent.agent_id}`}
+              disabled={denied !== undefined}
+              // The second press of a double click would take back what the first did.
+              onClick={(event) =>
+                event.detail < 2 && void (stopped ? unpause : pause)(sessionId, agent.agent_id)
+              }
             >
               {stopped ? "▶" : "‖"}
             </button>

@@ -5,22 +5,15 @@ import { pause, unpause } from "~/acts/acts";
 import type { SessionAnswer } from "~/protocol/openapi";
 import { Ago, Id, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
+import { useWhyNot } from "~/widgets/people";
+import { STATUSES } from "~/widgets/status";
 import { money } from "~/widgets/words";
 import type { Graph } from "../dag/graph";
 import classes from "./Page.module.css";
 
-const STATUS: Record<SessionAnswer["status"], { mark: string; tone: string }> = {
-  running: { mark: "▸", tone: "active" },
-  waiting: { mark: "‖", tone: "blocked" },
-  paused: { mark: "‖", tone: "blocked" },
-  looping: { mark: "⟲", tone: "alert" },
-  stuck: { mark: "…", tone: "violation" },
-  ended: { mark: "■", tone: "idle" },
-};
-
 export function Header({ told, graph }: { told: SessionAnswer; graph: Graph }) {
   const { status } = told;
-  const sign = STATUS[status];
+  const sign = STATUSES[status];
   const goal = told.goal ?? graph.steps.find((step) => step.intent)?.intent;
   return (
     <header className={classes.header}>
@@ -126,12 +119,18 @@ function Spent({ told }: { told: SessionAnswer }) {
 }
 
 function Pausing({ told }: { told: SessionAnswer }) {
+  const denied = useWhyNot("operate");
   const running = told.agents.filter((agent) => !agent.paused);
   const paused = told.agents.filter((agent) => agent.paused);
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
-        <Button size="compact-sm" variant={paused.length > 0 ? "light" : "default"}>
+        <Button
+          size="compact-sm"
+          variant={paused.length > 0 ? "light" : "default"}
+          disabled={denied !== undefined}
+          title={denied}
+        >
           ‖ Pause{paused.length > 0 ? ` (${paused.length} paused)` : "…"}
         </Button>
       </Menu.Target>

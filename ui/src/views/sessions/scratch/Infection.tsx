@@ -7,6 +7,7 @@ import { useUrl } from "~/useUrl";
 import { Ago, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Shown } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/people";
 import { QuarantineFact } from "../step/FactForms";
 import { Place } from "../step/Reach";
 import classes from "./Scratch.module.css";
@@ -25,6 +26,7 @@ export function Infection({
   goTo: (sequence_number: number) => void;
 }) {
   const [, setUrl] = useUrl();
+  const denied = useWhyNot("operate");
   const [stops, setStops] = useState(false);
   const asked = useAnswer("/v1/facts/{fact_id}/infection", { limit: 500 }, { params: { fact_id: fact } });
   return (
@@ -64,7 +66,13 @@ export function Infection({
                 <QuarantineFact fact={data.source.fact_id} done={() => setStops(false)} />
               ) : (
                 <div className={classes.tools}>
-                  <Button size="compact-xs" variant="default" onClick={() => setStops(true)}>
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    disabled={denied !== undefined}
+                    title={denied}
+                    onClick={() => setStops(true)}
+                  >
                     Quarantine…
                   </Button>
                   {chosen && (

@@ -60,7 +60,7 @@ export function Scrub({ graph, at }: { graph: Graph; at: number | null }) {
         max={steps.length - 1}
         value={here}
         // The arrows are the slider's own here, not the graph's.
-        onKeyDown={(event) => event.stopPropagation()}
+        onKeyDown={(event) => event.key.startsWith("Arrow") && event.stopPropagation()}
         onChange={(event) => {
           const place = Number(event.currentTarget.value);
           if (place >= steps.length - 1) setUrl({ at: null, play: null }, true);

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { MemoryItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Tag } from "~/widgets/Mark";
+import { useWhyNot } from "~/widgets/people";
 import { unmark } from "./acting";
 import { MarkFalse, QuarantineFact } from "./FactForms";
 import classes from "./Step.module.css";
@@ -41,6 +42,8 @@ export function Facts({
 function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number) => void }) {
   const [url, setUrl] = useUrl();
   const [form, setForm] = useState<"false" | "quarantine" | null>(null);
+  const denied = useWhyNot("operate");
+  const off = { disabled: denied !== undefined, title: denied };
   const isTraced = url.fact === fact.fact_id;
   const trace = () =>
     setUrl(isTraced ? { fact: null, colour: null } : { fact: fact.fact_id, colour: "infection" });
@@ -71,15 +74,15 @@ function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number)
         </button>
         {fact.marked_false ? (
           <>
-            <button type="button" className={classes.link} onClick={() => setForm("quarantine")}>
+            <button type="button" className={classes.link} {...off} onClick={() => setForm("quarantine")}>
               quarantine…
             </button>
-            <button type="button" className={classes.link} onClick={() => void unmark(fact.fact_id)}>
+            <button type="button" className={classes.link} {...off} onClick={() => void unmark(fact.fact_id)}>
               take the mark back
             </button>
           </>
         ) : (
-          <button type="button" className={classes.link} onClick={() => setForm("false")}>
+          <button type="button" className={classes.link} {...off} onClick={() => setForm("false")}>
             mark false…
           </button>
         )}
@@ -102,8 +105,9 @@ function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number)
 export function PlainFacts({ texts }: { texts: string[] }) {
   return (
     <ul className={classes.facts}>
-      {texts.map((text) => (
-        <li key={text}>
+      {texts.map((text, n) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: an agent may say the same twice
+        <li key={n}>
           <p className={classes.fact}>{text}</p>
         </li>
       ))}

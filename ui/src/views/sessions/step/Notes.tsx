@@ -3,17 +3,20 @@ import { Button, Select, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { review } from "~/acts/acts";
 import { askAgain, useAnswer } from "~/api/questions";
+import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { useNames } from "~/widgets/people";
+import { useNames, useWhyNot } from "~/widgets/people";
 import { annotate, removeNote, STEP } from "./acting";
 import classes from "./Step.module.css";
 import type { Told } from "./told";
 
 export function Notes({ told }: { told: Told }) {
   const name = useNames();
-  const [writing, setWriting] = useState(false);
-  const [text, setText] = useState("");
+  const [draft, setText] = useDraft(`step note ${told.message_id ?? told.sequence_number}`);
+  const text = draft ?? "";
+  const [writing, setWriting] = useState(draft !== null);
+  const denied = useWhyNot("approve");
   const [category, setCategory] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const categories = useAnswer("/v1/annotations/categories", undefined, { enabled: writing });
@@ -35,6 +38,8 @@ export function Notes({ told }: { told: Told }) {
                 <button
                   type="button"
                   className={classes.link}
+                  disabled={denied !== undefined}
+                  title={denied}
                   onClick={() => void removeNote(note.annotation_id)}
                 >
                   remove
@@ -45,7 +50,13 @@ export function Notes({ told }: { told: Told }) {
         </ul>
       )}
       {!writing ? (
-        <Button size="compact-xs" variant="default" onClick={() => setWriting(true)}>
+        <Button
+          size="compact-xs"
+          variant="default"
+          disabled={denied !== undefined}
+          title={denied}
+          onClick={() => setWriting(true)}
+        >
           Add a note…
         </Button>
       ) : (
@@ -58,7 +69,7 @@ export function Notes({ told }: { told: Told }) {
             const answer = await annotate(told.session_id, step, { text, category, label: null });
             setBusy(false);
             if (!answer) return;
-            setText("");
+            setText(null);
             setWriting(false);
           }}
         >
@@ -70,7 +81,7 @@ export function Notes({ told }: { told: Told }) {
             maxLength={4096}
             label="Note"
             value={text}
-            onChange={(event) => setText(event.currentTarget.value)}
+            onChange={(event) => setText(event.currentTarget.value || null)}
           />
           <Select
             size="xs"
@@ -88,7 +99,14 @@ export function Notes({ told }: { told: Told }) {
             <Button size="compact-xs" type="submit" loading={busy} disabled={!text.trim()}>
               Save the note
             </Button>
-            <Button size="compact-xs" variant="default" onClick={() => setWriting(false)}>
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => {
+                setText(null);
+                setWriting(false);
+              }}
+            >
               Cancel
             </Button>
           </div>
@@ -108,6 +126,7 @@ export function ReviewStep({ told }: { told: Told }) {
   const name = useNames();
   const [note, setNote] = useState("");
   const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("approve");
   if (told.review)
     return (
       <p>
@@ -136,7 +155,8 @@ export function ReviewStep({ told }: { told: Told }) {
             key={verdict}
             size="compact-xs"
             variant="default"
-            disabled={busy}
+            disabled={busy || denied !== undefined}
+            title={denied}
             onClick={async () => {
               setBusy(true);
               await review(String(told.sequence_number), verdict, note.trim() || null);

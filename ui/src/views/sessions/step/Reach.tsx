@@ -7,7 +7,7 @@ import { useAnswer } from "~/api/questions";
 import type { BlastAnswer, CausesAnswer, Pausing, SideEffect } from "~/protocol/openapi";
 import { Money } from "~/widgets/Figures";
 import { Shown } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
+import { useNames, useWhyNot } from "~/widgets/people";
 import { pauseAll } from "./acting";
 import { type Lit, litByBlast, litByCauses } from "./lit";
 import classes from "./Step.module.css";
@@ -145,6 +145,7 @@ function saidEffect(one: SideEffect): string {
 
 function PauseThem({ pauses }: { pauses: Pausing[] }) {
   const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("operate");
   if (pauses.length === 0) return null;
   return (
     <Button
@@ -152,6 +153,8 @@ function PauseThem({ pauses }: { pauses: Pausing[] }) {
       color="red"
       variant="light"
       loading={busy}
+      disabled={denied !== undefined}
+      title={denied}
       onClick={async () => {
         setBusy(true);
         await pauseAll(pauses);

@@ -79,8 +79,9 @@ export function Reasoning({ lines }: { lines: string[] }) {
       </div>
       {partly && (
         <ol className="unseen">
-          {lines.map((line) => (
-            <li key={line}>{line}</li>
+          {lines.map((line, n) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: thoughts have no identity but their place
+            <li key={n}>{line}</li>
           ))}
         </ol>
       )}

@@ -61,8 +61,9 @@ export function Story({ told, branch, goTo, light }: Props) {
       {reasoning.citations.length > 0 && (
         <Chapter title="What it leans on">
           <ul className={classes.plain}>
-            {reasoning.citations.map((citation) => (
-              <li key={citation.uri}>
+            {reasoning.citations.map((citation, n) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: one source may be named twice
+              <li key={n}>
                 {linkOf(citation.uri) ? (
                   <a
                     href={linkOf(citation.uri) ?? undefined}
@@ -121,8 +122,9 @@ function Considered({ told }: { told: Told }) {
         Chose <strong>{chosen}</strong> over
       </p>
       <ul className={classes.plain}>
-        {alternatives.map((one) => (
-          <li key={one.option}>
+        {alternatives.map((one, n) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: an agent may name an option twice
+          <li key={n}>
             <strong>{one.option}</strong>
             {one.why_not && <> because {midSentence(one.why_not)}</>}
           </li>
