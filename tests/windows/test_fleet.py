@@ -197,6 +197,60 @@ def test_states_and_alarms_stand_on_the_map_by_mark_word_and_colour(atlas: Serve
     fleet.window.shot("fleet-alarm")
 
 
+PAINTED = """() => {
+  const map = document.querySelector('%s').topology, at = map.screenOf(given.name);
+  const box = document.querySelector('%s').getBoundingClientRect();
+  const found = { red: 0, amber: 0 };
+  for (const canvas of document.querySelectorAll('canvas')) {
+    const here = canvas.getBoundingClientRect();
+    if (here.width < 300 || !at) continue;
+    const scale = canvas.width / here.width, side = 44 * scale;
+    const x = (box.left + at.x - here.left) * scale - side / 2;
+    const y = (box.top + at.y - here.top) * scale - side / 2;
+    const pixels = canvas.getContext('2d').getImageData(x, y, side, side).data;
+    for (let n = 0; n < pixels.length; n += 4) {
+      const [r, g, b] = [pixels[n], pixels[n + 1], pixels[n + 2]];
+      if (r > 110 && g < 0.5 * r && b < 0.5 * r) found.red += pixels[n + 3];
+      if (r > 140 && g > 0.5 * r && g < 0.8 * r && b < 0.4 * r) found.amber += pixels[n + 3];
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.req(65, 69, 168)
+@pytest.mark.parametrize("calm", [False, True])
+def test_a_loop_flashes_red_where_motion_is_allowed_and_a_warning_is_amber(
+    atlas: Server, opened: Open, calm: bool
+) -> None:
+    fails = {"tool_call": "search", "tool_input": "{}", "tool_output_summary": "none", "status": "failure"}
+    worried, circler = f"worried-{uuid.uuid4().hex[:6]}", f"circler-{uuid.uuid4().hex[:6]}"
+    # One fails the same way each time; the other has two intents, and learns something each time.
+    goes_on = [
+        fails | {"tool_input": f'{{"page": {n}}}', "tool_output_summary": f"page {n}", "status": "success"}
+        for n in range(5)
+    ]
+    for name, intents, does in ((circler, "AAAAAA", [fails] * 6), (worried, "ABABA", goes_on)):
+        session = new()
+        said = zip(intents, does, strict=True)
+        send_all(
+            atlas, [step(session, new(), agent=name, cognition={"intent": i}, action=a) for i, a in said]
+        )
+    window = opened(atlas, f"/fleet?level=agent&find=name:{circler}", calm=calm)
+    looping = Map(window)
+    looping.comes_to("map.node(given.name)?.state === 'alert_entropy'", name=circler)
+    looping.still()
+    script = PAINTED % (CANVAS, CANVAS)
+    seen = [window.page.evaluate(script.replace("given.name", f"'{circler}'")) for _ in range(12)]
+    assert all(one["red"] > 0 for one in seen)
+    assert (len({one["red"] for one in seen}) > 1) is not calm
+    window.go(f"/fleet?level=agent&find=name:{worried}").settled()
+    warned = Map(window)
+    warned.comes_to("map.node(given.name)?.state === 'blocked'", name=worried)
+    warned.still()
+    assert window.page.evaluate(script.replace("given.name", f"'{worried}'"))["amber"] > 0
+
+
 @pytest.mark.req(171)
 def test_one_step_with_three_children_forks_on_the_map_at_once(atlas: Server, fleet: Map) -> None:
     session, mark = new(), uuid.uuid4().hex[:6]

@@ -78,7 +78,7 @@ def test_the_table_is_sorted_filtered_walked_and_opened_by_keyboard(atlas: Serve
     window.press("Enter").at(f"/sessions/{session}")
 
 
-@pytest.mark.req(152, 203)
+@pytest.mark.req(67, 79, 80, 92, 152, 203)
 def test_an_entropy_alert_is_a_row_and_pause_and_inspect_does_both(atlas: Server, opened: Open) -> None:
     session, name = looping(atlas)
     window = opened(atlas, "/sessions")

@@ -1,6 +1,6 @@
 // The frame around every view (ui.md): rail, top bar, the view, the panel at the right. It owns Esc and the
 // keys 1–6, and shows the sign-in page instead of everything while nobody is signed in.
-import { CatchBoundary, Outlet, useLocation } from "@tanstack/react-router";
+import { CatchBoundary, Outlet, useLocation, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { Problem } from "~/api/client";
 import { askAgain, questions } from "~/api/questions";
@@ -41,6 +41,18 @@ function useSignOutNoticed(): void {
   );
 }
 
+/** Every view's code is fetched once the first one stands: keys 1–6 must work with the gateway away. */
+function useViewsAtHand(): void {
+  const router = useRouter();
+  useEffect(() => {
+    const fetched = setTimeout(() => {
+      for (const to of [...VIEWS.map((view) => view.to), "/inbox"])
+        router.preloadRoute({ to } as never).catch(() => undefined);
+    }, 1_500);
+    return () => clearTimeout(fetched);
+  }, [router]);
+}
+
 export function Shell() {
   const me = useMe();
   useSignOutNoticed();
@@ -62,6 +74,7 @@ function Frame() {
   const stops = useStops();
   const path = useLocation({ select: (location) => location.pathname });
   useFrameKeys();
+  useViewsAtHand();
   useEffect(() => {
     const view =
       VIEWS.find(({ to }) => path.startsWith(to))?.whole ?? (path === "/inbox" ? "Inbox" : "Compare");

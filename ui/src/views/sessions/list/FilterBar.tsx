@@ -1,7 +1,7 @@
 // Search and filters of the list. Everything goes to the URL at once, so that a view can be linked and kept.
 import { CloseButton, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
-import { type RefObject, useEffect, useState } from "react";
+import { type RefObject, useEffect, useRef, useState } from "react";
 import marks from "~/widgets/Mark.module.css";
 import classes from "./FilterBar.module.css";
 import { type Filters, isFiltered, toggled } from "./filters";
@@ -18,9 +18,24 @@ interface Shown {
 
 export function FilterBar({ filters, counts, set, field }: Shown) {
   const [text, setText] = useState(filters.q);
-  const say = useDebouncedCallback((q: string) => set({ q: q.trim() || null, older: null }), 200);
-  // The back button, or "clear", changed it.
-  useEffect(() => setText((now) => (now.trim() === filters.q ? now : filters.q)), [filters.q]);
+  const said = useRef(filters.q);
+  const say = useDebouncedCallback((q: string) => {
+    said.current = q.trim();
+    set({ q: said.current || null, older: null });
+  }, 200);
+  // Only what others changed (the back button) is taken over: what we said ourselves comes back late, when
+  // more may have been typed.
+  useEffect(() => {
+    if (filters.q === said.current) return;
+    said.current = filters.q;
+    setText(filters.q);
+  }, [filters.q]);
+  const clear = (changes: Record<string, string | null>) => {
+    say.cancel();
+    said.current = "";
+    setText("");
+    set(changes);
+  };
   return (
     <search className={classes.bar} aria-label="Filter sessions">
       <TextInput
@@ -35,16 +50,7 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
           say(event.currentTarget.value);
         }}
         rightSection={
-          text && (
-            <CloseButton
-              size="xs"
-              aria-label="clear the search"
-              onClick={() => {
-                setText("");
-                set({ q: null });
-              }}
-            />
-          )
+          text && <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
         }
       />
       <fieldset className={classes.statuses}>
@@ -100,7 +106,7 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
         only stuck
       </label>
       {isFiltered(filters) && (
-        <button type="button" className={classes.clear} onClick={() => set(NO_FILTER)}>
+        <button type="button" className={classes.clear} onClick={() => clear(NO_FILTER)}>
           clear filters
         </button>
       )}

@@ -50,58 +50,52 @@ export function Table({ rows, filters, cursor, chosen, onSort, foot, ...acts }: 
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
   }, [cursor]);
   return (
-    <div
-      role="table"
-      aria-label="Sessions"
-      aria-rowcount={rows.length + 1}
-      className={classes.table}
-      ref={ref}
-    >
-      <div role="rowgroup" className={classes.heads}>
-        <div role="row" aria-rowindex={1} className={classes.head}>
-          <div role="columnheader" className={classes.choose}>
-            <span className="unseen">Choose</span>
-          </div>
-          {HEADS.map(({ key, name, className }) => (
-            <div
-              key={key}
-              role="columnheader"
-              className={className}
-              aria-sort={filters.sort === key ? (filters.down ? "descending" : "ascending") : "none"}
-            >
-              <button type="button" onClick={() => onSort(pressedSort(filters, key))}>
-                {name}
-                <span aria-hidden>{filters.sort === key ? (filters.down ? " ↓" : " ↑") : ""}</span>
-              </button>
+    <div className={classes.table} ref={ref}>
+      <div role="table" aria-label="Sessions" aria-rowcount={rows.length + 1} className={classes.grid}>
+        <div role="rowgroup" className={classes.heads}>
+          <div role="row" aria-rowindex={1} className={classes.head}>
+            <div role="columnheader" className={classes.choose}>
+              <span className="unseen">Choose</span>
             </div>
-          ))}
+            {HEADS.map(({ key, name, className }) => (
+              <div
+                key={key}
+                role="columnheader"
+                className={className}
+                aria-sort={filters.sort === key ? (filters.down ? "descending" : "ascending") : "none"}
+              >
+                <button type="button" onClick={() => onSort(pressedSort(filters, key))}>
+                  {name}
+                  <span aria-hidden>{filters.sort === key ? (filters.down ? " ↓" : " ↑") : ""}</span>
+                </button>
+              </div>
+            ))}
+          </div>
+        </div>
+        <div ref={box} className={classes.scroll} role="rowgroup">
+          <div className={classes.all} style={{ height: virtual.getTotalSize() }} role="presentation">
+            {virtual.getVirtualItems().map((item) => {
+              const row = rows[item.index];
+              return (
+                row && (
+                  <Row
+                    key={row.session_id}
+                    row={row}
+                    index={item.index}
+                    offset={item.start}
+                    height={item.size}
+                    atCursor={cursor === row.session_id}
+                    tabbed={cursor === row.session_id || (at === -1 && item.index === 0)}
+                    chosen={chosen.includes(row.session_id)}
+                    {...acts}
+                  />
+                )
+              );
+            })}
+          </div>
         </div>
       </div>
-      <div ref={box} className={classes.scroll} role="rowgroup">
-        <div className={classes.all} style={{ height: virtual.getTotalSize() }} role="presentation">
-          {virtual.getVirtualItems().map((item) => {
-            const row = rows[item.index];
-            return (
-              row && (
-                <Row
-                  key={row.session_id}
-                  row={row}
-                  index={item.index}
-                  offset={item.start}
-                  height={item.size}
-                  atCursor={cursor === row.session_id}
-                  tabbed={cursor === row.session_id || (at === -1 && item.index === 0)}
-                  chosen={chosen.includes(row.session_id)}
-                  {...acts}
-                />
-              )
-            );
-          })}
-        </div>
-        <div className={classes.foot} role="presentation">
-          {foot}
-        </div>
-      </div>
+      <div className={classes.foot}>{foot}</div>
     </div>
   );
 }
