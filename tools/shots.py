@@ -29,7 +29,8 @@ from tools import chromium, windows
 
 OUT = windows.ROOT / "docs/windows"
 LARGEST = 120_000
-READY_S, STORY_S = 120, 240
+READY_S, STORY_S = 120, 300
+WANTED = ("loop", "gate", "fact", "pair", "session")
 LOOKS: dict[str, dict[str, Any]] = {
     "dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
     "light": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},
@@ -75,7 +76,7 @@ def story(door: Door) -> dict[str, str]:
     """Where each incident is to be seen, once it is; what has not happened in time is left out."""
     found: dict[str, str] = {}
     deadline = time.monotonic() + STORY_S
-    while len(found) < 4 and time.monotonic() < deadline:
+    while len(found) < len(WANTED) and time.monotonic() < deadline:
         for alert in door.ask("/v1/alerts", limit=100)["items"]:
             if alert["kind"] in ("loop", "entropy") and alert["session_id"]:
                 found.setdefault("loop", f"{alert['session_id']}?step={alert['sequence_number']}")

@@ -15,7 +15,16 @@ from random import Random
 
 from observatory.demo.cast import Kind, Role
 from observatory.demo.pacer import QUICKER, Pacer
-from observatory.sdk import AsyncAgent, AsyncSession, Handoff, Outbox, Prompt, Received
+from observatory.sdk import (
+    AsyncAgent,
+    AsyncSession,
+    Handoff,
+    NotAnswered,
+    Outbox,
+    Prompt,
+    Received,
+    Rejected,
+)
 
 log = logging.getLogger("observatory.demo")
 HOME_SHARE = 0.65  # how often a colleague of the same team is asked
@@ -117,6 +126,9 @@ class Desk:
         self._awaited.pop(step_id, None)
 
     async def _keep_ear(self, name: str, agent: AsyncAgent) -> None:
+        # Else it stands on the map without a type until it first speaks.
+        with contextlib.suppress(Rejected, NotAnswered):
+            await agent.register()
         async for item in agent.incoming():
             if item.kind == "message":
                 step_id = ((item.message or {}).get("meta") or {}).get("step_id")
