@@ -50,15 +50,18 @@ $(SYNCED): pyproject.toml uv.lock | $(UV)
 windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with the locked dependencies
 	@$(PY) tools/windows.py build
 
+# Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
 test: windows  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
+	@$(PY) -m pytest --ignore tests/windows -n auto --maxprocesses 4 --dist loadfile </dev/null
+	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
 test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile </dev/null
+	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n auto --maxprocesses 4 --dist loadfile </dev/null
+	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
 	@.venv/bin/ruff check .
