@@ -114,7 +114,10 @@ def test_lists_are_newest_first_and_say_whether_there_is_more_s45(server: Server
         page = http.get(path, params=query).json()
         paged, cursor = paged + page["items"], page["next_cursor"]
         server.send(decision_log())
-    assert paged == whole["items"]
+    if path.endswith("sessions"):  # what is folded behind the commit may come in between
+        assert [item["session_id"] for item in paged] == [item["session_id"] for item in whole["items"]]
+    else:
+        assert paged == whole["items"]
     number = "last_sequence_number" if path.endswith("sessions") else "sequence_number"
     order = [item.get(number) or item["hash_chain"]["sequence_number"] for item in paged]
     assert order == sorted(order, reverse=True)

@@ -167,6 +167,7 @@ def test_the_scratchpad_shows_an_intent_as_it_is_said(atlas: Server, opened: Ope
         expect(pad).to_contain_text("Count to 1")
         later = worker.works_on(2)
         expect(pad).to_contain_text(f"Count to {later}")
+        window.press("0")  # only what is in sight is in the page
         expect(card_of(window, worker, later)).to_be_attached()
 
 

@@ -62,8 +62,8 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
   const labels = labelsOf(gate);
 
   useEffect(() => {
-    if (armed) buttons.current[armed]?.focus();
-  }, [armed]);
+    if (armed && settled) buttons.current[armed]?.focus();
+  }, [armed, settled]);
   useEffect(() => {
     // A text kept from before is shown, but takes the focus from nobody.
     const field = editing && began.current ? area.current?.querySelector("textarea") : null;
@@ -95,7 +95,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
     done?.();
   };
   // By key always twice; by mouse only what throws work away.
-  const twice = (verb: Verb) => (armed === verb ? void answer(verb) : setArmed(verb));
+  const twice = (verb: Verb) => (armed === verb && settled ? void answer(verb) : setArmed(verb));
   const start = () => {
     setArmed(null);
     began.current = true;
