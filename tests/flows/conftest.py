@@ -37,15 +37,9 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-# Flows whose tables the contract suite runs on both databases: in `make test` they run on SQLite, in
-# `make test-both` on PostgreSQL too. All others run on both always.
-ON_BOTH_WHEN_ASKED = {
-    "test_annotations", "test_budgets", "test_cli_control", "test_cli_graph", "test_cli_ruling",
-    "test_compare", "test_costs", "test_decisions", "test_fleet", "test_heartbeats",
-    "test_instructions", "test_kill_switch", "test_live_folded", "test_policies", "test_rbac_events",
-    "test_tenants", "test_dag", "test_search", "test_routing", "test_registry", "test_insight",
-    "test_windows", "test_session_table",
-}  # fmt: skip
+# The contract suite runs every table on both databases. Of the flows these do in `make test`; `make test-both`
+# runs all of them on both.
+ON_BOTH_ALWAYS = {"test_kill", "test_relay_kill", "test_risk_hallucination"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -58,7 +52,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_asked_for(item: pytest.Item) -> bool:
     params = getattr(getattr(item, "callspec", None), "params", {})
-    return item.path.stem not in ON_BOTH_WHEN_ASKED or "postgres" not in params.values()
+    if "flows" not in item.path.parts:
+        return True
+    return item.path.stem in ON_BOTH_ALWAYS or "postgres" not in params.values()
 
 
 @pytest.fixture(scope="session")
