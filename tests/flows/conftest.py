@@ -37,8 +37,8 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-# The contract suite runs every table on both databases. Of the flows these do in `make test`; `make test-both`
-# runs all of them on both.
+# The contract suite runs every table on both databases. Of the flows these do in `make test`, all of them in
+# `make test-both`.
 ON_BOTH_ALWAYS = {"test_kill", "test_relay_kill", "test_risk_hallucination"}
 
 
