@@ -57,7 +57,7 @@ test: windows  ## run all tests, those in a real browser too
 	@$(PY) -m pytest --ignore tests/windows -n auto --maxprocesses 4 --dist loadfile </dev/null
 	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
-test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL
+test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
 	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n auto --maxprocesses 4 --dist loadfile </dev/null

@@ -132,8 +132,10 @@ class PostgresEvidence:
 
 def check_chain(evidence: Evidence, after: tuple[int, str] = (0, GENESIS)) -> tuple[tuple[int, str], str]:
     """The verified head and a sentence when something broke ('' when all held)."""
+    # The head first: a daemon may append between two readings, and what it appends is checked the next time.
+    head = evidence.head()
     check = ChainCheck(TENANT, *after)
-    check.feed(evidence.events(after[0]))
-    found = check.result(evidence.head())
+    check.feed(event for event in evidence.events(after[0]) if event[0] <= head[0])
+    found = check.result(head)
     broken = "" if found.valid else found.first_break.sentence if found.first_break else "not valid"
     return (found.last_sequence, found.last_hash or found.after_hash), broken

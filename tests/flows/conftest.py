@@ -39,6 +39,7 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 # The contract suite runs every table on both databases. Of the flows these do in `make test`, all of them in
 # `make test-both`.
+WHEN_ASKED = {"test_wheel"}  # builds the pages twice more, a minute and a half
 ON_BOTH_ALWAYS = {"test_kill", "test_relay_kill", "test_risk_hallucination"}
 
 
@@ -54,6 +55,8 @@ def _is_asked_for(item: pytest.Item) -> bool:
     params = getattr(getattr(item, "callspec", None), "params", {})
     if "flows" not in item.path.parts:
         return True
+    if item.path.stem in WHEN_ASKED:
+        return False
     return item.path.stem in ON_BOTH_ALWAYS or "postgres" not in params.values()
 
 
