@@ -25,7 +25,9 @@ BEGUN = time.monotonic()
 
 
 def say(who: str, text: str) -> None:
-    print(f"{time.monotonic() - BEGUN:5.1f} s  {who:<9} {text}", flush=True)
+    """One write a line: the agent's lines come from a thread of their own and must not fall into another's."""
+    sys.stdout.write(f"{time.monotonic() - BEGUN:5.1f} s  {who:<9} {text}\n")
+    sys.stdout.flush()
 
 
 def until(look: Callable[[], Any], what: str) -> Any:

@@ -127,6 +127,9 @@ def test_an_agent_of_a_session_is_paused_from_the_list_and_undone(
         assert atlas.http().get(f"/v1/sessions/{worker.session}").json()["agents"][0]["paused"]
         undo.click()
         worker.works_on(3)
+        window.press("p")
+        window.role("dialog", "Pause which agent?").get_by_role("button", name=f"Pause {worker.name}").click()
+        expect(window.role("table", "Sessions")).to_contain_text("paused")
 
 
 def test_two_sessions_are_chosen_and_compared(atlas: Server, opened: Open) -> None:

@@ -6,15 +6,13 @@ that it was there, and the hash of what it said.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, Router, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from observatory.api.answers import Cursor, Limit, Refusal, json
+from observatory.api.answers import Cursor, Limit, Refusal, json, read_id_cursor, sealed
 from observatory.api.auth import allows
 from observatory.api.gate import need
 from observatory.api.graphs import playback, session_row
@@ -139,30 +137,16 @@ async def numbered(house: House, who: Principal, number: int) -> StoredMessage |
 async def _page(
     house: House, who: Principal, where: dict[str, Any], cursor: str | None, limit: int
 ) -> Response[bytes]:
-    before = _before(cursor)
+    before = read_id_cursor(cursor, "ann_")
     rows = await playback(house).annotations_page(who.tenant_id, where, before, limit + 1)
     shown, more = rows[:limit], len(rows) > limit
     numbers = sorted({row["session_no"] for row in shown})
     found = await house.store.rows(who.tenant_id, "sessions", session_no=numbers) if numbers else []
     sessions = {row["session_no"]: row["session_id"] for row in found}
     items = [_item(row, sessions[row["session_no"]], None) for row in shown]
-    return json({"items": items, "next_cursor": _cursor(shown[-1]["annotation_id"]) if more else None})
-
-
-def _cursor(annotation_id: str) -> str:
-    return base64.urlsafe_b64encode(annotation_id.encode()).decode().rstrip("=")
-
-
-def _before(cursor: str | None) -> str | None:
-    if cursor is None:
-        return None
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (ValueError, binascii.Error):
-        text = ""
-    if not text.startswith("ann_") or not text.isascii() or not text.isprintable():
-        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
-    return text
+    return json(
+        {"items": items, "next_cursor": sealed(shown[-1]["annotation_id"].encode()) if more else None}
+    )
 
 
 def annotation_item(row: dict[str, Any], seen: Seen) -> dict[str, Any]:

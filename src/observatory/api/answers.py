@@ -32,23 +32,47 @@ def json(value: Any, code: int = 200) -> Response[bytes]:
     return Response(msgspec.json.encode(value), status_code=code, media_type=MediaType.JSON)
 
 
+def not_ours() -> Refusal:
+    return Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
+
+
+def sealed(place: bytes) -> str:
+    """A cursor: where a page ended, opaque to whoever carries it."""
+    return base64.urlsafe_b64encode(place).decode().rstrip("=")
+
+
+def unsealed(cursor: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except (ValueError, binascii.Error) as error:
+        raise not_ours() from error
+
+
 def make_cursor(sequence_number: int) -> str:
-    return base64.urlsafe_b64encode(f"s{sequence_number}".encode()).decode().rstrip("=")
+    return sealed(b"s%d" % sequence_number)
 
 
 def read_cursor(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
-        if plain[:1] != "s":
-            raise ValueError
+        plain = unsealed(text).decode()
         number = int(plain[1:])
-        if not 0 <= number <= MAX_SEQUENCE:
-            raise ValueError
-        return number
-    except (ValueError, binascii.Error) as error:
-        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it") from error
+    except ValueError as error:
+        raise not_ours() from error
+    if plain[:1] != "s" or not 0 <= number <= MAX_SEQUENCE:
+        raise not_ours()
+    return number
+
+
+def read_id_cursor(text: str | None, prefix: str) -> str | None:
+    """Of a list in the order of ids that we minted."""
+    if text is None:
+        return None
+    found = unsealed(text)
+    if not found.startswith(prefix.encode()) or not found.isascii() or not found.decode().isprintable():
+        raise not_ours()
+    return found.decode()
 
 
 def page(items: list[Any], limit: int, last: int | None) -> dict[str, Any]:

@@ -7,8 +7,6 @@ Times are taken down to the minute. Money is in whatever unit agents report; rul
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -17,7 +15,17 @@ from litestar import Response, Router, get
 from litestar.enums import MediaType
 from litestar.params import FromPath, FromQuery, QueryParameter
 
-from observatory.api.answers import Cursor, Limit, Refusal, json, page, read_cursor
+from observatory.api.answers import (
+    Cursor,
+    Limit,
+    Refusal,
+    json,
+    not_ours,
+    page,
+    read_cursor,
+    sealed,
+    unsealed,
+)
 from observatory.api.burning import cost_burn
 from observatory.api.fleet import time_of
 from observatory.api.gate import need
@@ -228,7 +236,7 @@ def _span(house: House, since: str | None, until: str | None) -> tuple[int, int]
 
 
 def _cursor(cost: float, key: Key) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode((cost, key))).decode().rstrip("=")
+    return sealed(msgspec.json.encode((cost, key)))
 
 
 def _read(cursor: str | None, by: Dimension) -> tuple[float, Key] | None:
@@ -236,12 +244,11 @@ def _read(cursor: str | None, by: Dimension) -> tuple[float, Key] | None:
         return None
     kind: Any = tuple[float, int] if by in ("agent", "session") else tuple[float, str]
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        found: tuple[float, Key] = msgspec.json.decode(text, type=kind)
-    except (ValueError, binascii.Error, msgspec.DecodeError) as error:
-        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it") from error
+        found: tuple[float, Key] = msgspec.json.decode(unsealed(cursor), type=kind)
+    except (ValueError, msgspec.DecodeError) as error:
+        raise not_ours() from error
     if isinstance(found[1], int) and not 0 <= found[1] < 1 << 62:
-        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
+        raise not_ours()
     return found
 
 

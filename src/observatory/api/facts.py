@@ -6,8 +6,6 @@ false changes nothing for anybody; a quarantine (infection.py) does.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json as plain_json
 from collections import Counter
 from typing import Annotated, Any
@@ -16,7 +14,7 @@ import msgspec
 from litestar import Response, Router, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
-from observatory.api.answers import Cursor, Limit, Refusal, json
+from observatory.api.answers import Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
 from observatory.api.fact_shapes import Names
 from observatory.api.gate import need
 from observatory.api.graphs import session_row
@@ -173,18 +171,18 @@ async def told_before(
 
 
 def fact_cursor(fact_id: int) -> str:
-    return base64.urlsafe_b64encode(fact_name(fact_id).encode()).decode().rstrip("=")
+    return sealed(fact_name(fact_id).encode())
 
 
 def read_fact_cursor(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        number = fact_named(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
-    except (ValueError, binascii.Error):
+        number = fact_named(unsealed(text).decode())
+    except ValueError:
         number = None
     if number is None:
-        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
+        raise not_ours()
     return number
 
 

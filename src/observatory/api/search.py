@@ -6,8 +6,6 @@ shift nothing. The index follows the record; `behind` says how many numbers it h
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -16,7 +14,7 @@ import msgspec
 from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
-from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json
+from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
 from observatory.api.finding import Found, facets, find, names_of, shown
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
@@ -187,21 +185,21 @@ def explained(query: Query) -> Row:
 
 
 def _cursor(place: Place) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+    return sealed(msgspec.json.encode(place))
 
 
 def _read(cursor: str | None, question: str) -> Place | None:
     if cursor is None:
         return None
     try:
-        place = _place(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        place = _place(unsealed(cursor))
         if place.question != question:
             raise Refusal(400, "bad_cursor", "this cursor is of another question; start again without it")
         if 0 <= place.as_of <= MAX_SEQUENCE and 0 < place.seq <= MAX_SEQUENCE and 0 <= place.now_ns < 1 << 63:
             return place
-    except (ValueError, binascii.Error, msgspec.MsgspecError):
+    except (ValueError, msgspec.MsgspecError):
         pass
-    raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
+    raise not_ours()
 
 
 search_router = Router(path="/v1", route_handlers=[search], tags=["Forensic Inspector"])

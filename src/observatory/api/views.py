@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, Router, delete, get, post
 from litestar.params import FromPath, JSONBody
 
-from observatory.api.answers import Cursor, Limit, Refusal, json
+from observatory.api.answers import Cursor, Limit, Refusal, json, read_id_cursor, sealed
 from observatory.api.auth import allows
 from observatory.api.gate import need
 from observatory.api.house import Call, Here
@@ -46,7 +44,7 @@ async def list_views(
     request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
     who = await need(request, house, "read")
-    before = _before(cursor)
+    before = read_id_cursor(cursor, "viw_")
     rows = await house.store.rows(who.tenant_id, "saved_views", removed_ns=None)
     seen = [row for row in rows if row["shared"] or row["owner_id"] == who.entity_id]
     # Ids are UUIDv7: their order is that of making.
@@ -54,7 +52,7 @@ async def list_views(
     left = [row for row in seen if before is None or row["view_id"] < before]
     more = len(left) > limit
     items = [_item(row, who) for row in left[:limit]]
-    return json({"items": items, "next_cursor": _cursor(items[-1]["view_id"]) if more else None})
+    return json({"items": items, "next_cursor": sealed(items[-1]["view_id"].encode()) if more else None})
 
 
 @delete("/views/{view_id:str}", summary="Remove a view", status_code=200, operation_id="remove_view")
@@ -79,22 +77,6 @@ def _item(row: Row, who: Principal) -> Row:
         "mine": row["owner_id"] == who.entity_id,
         "created_at": from_ns(row["created_ns"]),
     }
-
-
-def _cursor(view_id: str) -> str:
-    return base64.urlsafe_b64encode(view_id.encode()).decode().rstrip("=")
-
-
-def _before(cursor: str | None) -> str | None:
-    if cursor is None:
-        return None
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (ValueError, binascii.Error):
-        text = ""
-    if not text.startswith("viw_") or not text.isascii() or not text.isprintable():
-        raise Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
-    return text
 
 
 views = Router(path="/v1", route_handlers=[save_view, list_views, remove_view], tags=["Forensic Inspector"])

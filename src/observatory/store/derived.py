@@ -24,7 +24,6 @@ from observatory.store.insight_facts import FactsInStore
 from observatory.store.insight_reviews import ReviewReads
 from observatory.store.insight_search import SearchReads, extra_ddl
 from observatory.store.insight_session_lines import LineReads
-from observatory.store.insight_steps import StepReads
 from observatory.store.insight_traffic import TrafficReads
 
 # Each gives the statements of its topic for a dialect (`sqlite`, `postgresql`), run after the tables' own.
@@ -32,7 +31,6 @@ EXTRAS: tuple[Callable[[str], Sequence[str]], ...] = (extra_ddl, hints)
 
 
 class DerivedReads(
-    StepReads,
     TrafficReads,
     CostReads,
     FactsInStore,

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
 
 from sqlalchemy import Executable
+
+T = TypeVar("T")
+MOST = 500  # values of one IN list
+
+
+def portions(values: Iterable[T], most: int = MOST) -> Iterator[list[T]]:
+    """So many as one statement may name."""
+    left = iter(values)
+    while some := list(islice(left, most)):
+        yield some
 
 
 class Fetches(ABC):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import islice
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, select
@@ -11,13 +10,11 @@ from sqlalchemy import ColumnElement, Select, and_, func, select
 from observatory.insight.cascade import Downstream, SignRow, Spot, TaintRow, Upstream
 from observatory.insight.facts import PLACE_BITS
 from observatory.store.derived_tables import agent_minutes, facts, links, steps, uses
-from observatory.store.fetches import Fetches
-
-MOST = 500  # values of one IN list
-DENSE = 4  # one in so many
+from observatory.store.fetches import portions
+from observatory.store.insight_steps import DENSE, StepReads
 
 
-class CascadeReads(Fetches):
+class CascadeReads(StepReads):
     async def spots(
         self, tenant_id: str, *, numbers: Collection[int] = (), keys: Collection[int] = ()
     ) -> list[Spot]:
@@ -25,7 +22,7 @@ class CascadeReads(Fetches):
         columns = [steps.c[name] for name in Spot._fields]
         asked = ((steps.c.seq, numbers), (steps.c.name_key, keys), (steps.c.span_key, keys))
         for column, values in asked:
-            for some in _portions(values):
+            for some in portions(sorted(values)):
                 query = select(*columns).where(steps.c.tenant_id == tenant_id, column.in_(some))
                 found.update(Spot(*row) for row in await self.fetch(tenant_id, query))
         return sorted(found)
@@ -41,12 +38,14 @@ class CascadeReads(Fetches):
         among = sorted(sessions)
         mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
         stepped = _stepped(tenant_id, TaintRow._fields).limit(limit + 1)
-        dense = await self._is_dense(tenant_id, mine, after)
+        count, dense = await self.extent(tenant_id, mine, after)
         if dense:
             past = (steps.c.tenant_id == tenant_id, steps.c.seq >= after)
             stepped = stepped.where(*past, (steps.c.session_no + 0).in_(among))
         else:
             stepped = stepped.where(mine)
+        if count > limit:  # the oldest are kept, the step asked about among them
+            stepped = stepped.order_by(steps.c.seq)
         rows = await self.fetch_plain(tenant_id, stepped)
         made = and_(
             facts.c.tenant_id == tenant_id,
@@ -72,12 +71,6 @@ class CascadeReads(Fetches):
             more = len(abroad) >= limit
         cut = more or max(len(known), len(taken)) >= limit or len(rows) > limit
         return Downstream(rows[:limit], known, taken, abroad, cut)
-
-    async def _is_dense(self, tenant_id: str, mine: ColumnElement[bool], after: int) -> bool:
-        """Whether these are so much of what there is since then that the table is better read through."""
-        newest = select(func.max(steps.c.seq)).where(steps.c.tenant_id == tenant_id).scalar_subquery()
-        ((count, head),) = await self.fetch(tenant_id, select(func.count(), newest).where(mine))
-        return bool((head or 0) - after < DENSE * count)
 
     async def _abroad(
         self, tenant_id: str, mine: ColumnElement[bool], among: list[int], limit: int
@@ -142,7 +135,7 @@ class CascadeReads(Fetches):
             .group_by(facts.c.agent_no, uses.c.agent_no)
         )
         found: list[tuple[int, int, int]] = []
-        for some in _portions(agents):
+        for some in portions(sorted(agents)):
             rows = await self.fetch(tenant_id, query.where(facts.c.agent_no.in_(some)))
             found += [(row[0], row[1], row[2]) for row in rows]
         return found
@@ -154,7 +147,7 @@ class CascadeReads(Fetches):
             .distinct()
         )
         found: list[tuple[int, int]] = []
-        for some in _portions(agents):
+        for some in portions(sorted(agents)):
             rows = await self.fetch(tenant_id, query.where(steps.c.agent_no.in_(some)))
             found += [(row[0], row[1]) for row in rows]
         return sorted(found)
@@ -169,7 +162,7 @@ class CascadeReads(Fetches):
             table.violations + table.alerts > 0,
         )
         found: list[tuple[int, int, int, int]] = []
-        for some in _portions(agents):
+        for some in portions(sorted(agents)):
             rows = await self.fetch(tenant_id, query.where(table.agent_no.in_(some)))
             found += [(row[0], row[1], row[2], row[3]) for row in rows]
         return sorted(found)
@@ -180,9 +173,3 @@ def _stepped(tenant_id: str, fields: tuple[str, ...]) -> Select[Any]:
     parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
     columns = [steps.c[name] for name in fields[:-2]]
     return select(*columns, links.c.parent_key, links.c.kind).select_from(steps.outerjoin(links, parent))
-
-
-def _portions(values: Collection[int]) -> Iterator[list[int]]:
-    left = iter(sorted(values))
-    while some := list(islice(left, MOST)):
-        yield some

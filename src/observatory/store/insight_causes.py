@@ -7,9 +7,8 @@ from collections.abc import Collection
 from sqlalchemy import select
 
 from observatory.store.derived_tables import links, steps
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import Fetches, portions
 
-MOST = 400  # values of one IN list
 DEEPEST = 20_000  # descendants looked at; a larger brood is taken for reached
 
 
@@ -17,10 +16,9 @@ class CauseReads(Fetches):
     async def awaited(self, tenant_id: str, keys: Collection[int]) -> list[tuple[int, int]]:
         """(number of the child, key) of folded links to any of these keys of names or spans."""
         found: list[tuple[int, int]] = []
-        wanted = sorted(keys)
-        for start in range(0, len(wanted), MOST):
+        for some in portions(sorted(keys)):
             query = select(links.c.seq, links.c.parent_key).where(
-                links.c.tenant_id == tenant_id, links.c.parent_key.in_(wanted[start : start + MOST])
+                links.c.tenant_id == tenant_id, links.c.parent_key.in_(some)
             )
             found += [(row[0], row[1]) for row in await self.fetch(tenant_id, query)]
         return found

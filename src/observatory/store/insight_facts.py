@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from collections.abc import Collection, Iterable
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
 
 from observatory.insight.facts import PLACE_BITS, FactFilter, FactRow, Spread, Stated, StepRow, UseRow
 from observatory.store.derived_tables import claims, facts, links, reach, steps, uses
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import MOST, portions
+from observatory.store.insight_steps import DENSE, StepReads
 
-T = TypeVar("T")
-MOST = 500  # values of one IN list
 _FACT = tuple(facts.c[name] for name in FactRow._fields)
 _USE = tuple(uses.c[name] for name in UseRow._fields)
 _STEP = tuple(steps.c[name] for name in StepRow._fields)
-DENSE = 4  # when steps are at least one in so many, all links since are read
 SCOPES = {"session": facts.c.session_no, "agent": facts.c.agent_no, "cluster": facts.c.cluster_id}
 
 
-class FactsInStore(Fetches):
+class FactsInStore(StepReads):
     async def facts_by_id(self, tenant_id: str, numbers: Collection[int]) -> dict[int, FactRow]:
         found = await self._in(tenant_id, _facts(tenant_id), facts.c.fact_id, numbers)
         return {row[0]: FactRow(*row) for row in found}
@@ -61,7 +58,7 @@ class FactsInStore(Fetches):
     async def uses_of(self, tenant_id: str, numbers: Collection[int]) -> dict[int, int]:
         query = select(uses.c.fact_id, func.count()).where(uses.c.tenant_id == tenant_id)
         found: dict[int, int] = {}
-        for some in _portions(sorted(numbers)):
+        for some in portions(sorted(numbers)):
             counted = query.where(uses.c.fact_id.in_(some)).group_by(uses.c.fact_id)
             found |= {row[0]: row[1] for row in await self.fetch(tenant_id, counted)}
         return found
@@ -86,10 +83,7 @@ class FactsInStore(Fetches):
     async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
         among = sorted(sessions)
         mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
-        newest = select(func.max(steps.c.seq)).where(steps.c.tenant_id == tenant_id).scalar_subquery()
-        ((count, head),) = await self.fetch(tenant_id, select(func.count(), newest).where(mine))
-        # Where these are much of all there is since then, the table is read through rather than looked up in.
-        dense = (head or 0) - after < DENSE * count
+        count, dense = await self.extent(tenant_id, mine, after)
         stepped = select(*_STEP).limit(limit + 1)
         if dense:
             past = (steps.c.tenant_id == tenant_id, steps.c.seq >= after)
@@ -191,7 +185,7 @@ class FactsInStore(Fetches):
         """Of each session, agent or cluster its last facts, in order, and whether these are all it has."""
         column = SCOPES[scope]
         counts: dict[Any, int] = {}
-        for some in _portions(places):
+        for some in portions(places):
             query = select(column, func.count()).where(facts.c.tenant_id == tenant_id, column.in_(some))
             counts |= {row[0]: row[1] for row in await self.fetch(tenant_id, query.group_by(column))}
         found: dict[Any, tuple[list[FactRow], bool]] = {}
@@ -227,16 +221,10 @@ class FactsInStore(Fetches):
         self, tenant_id: str, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
     ) -> list[Any]:
         found: list[Any] = []
-        for some in _portions(sorted(values)):
+        for some in portions(sorted(values)):
             found += await self.fetch(tenant_id, query.where(column.in_(some)))
         return found
 
 
 def _facts(tenant_id: str) -> Select[Any]:
     return select(*_FACT).where(facts.c.tenant_id == tenant_id)
-
-
-def _portions(values: Iterable[T]) -> Iterator[list[T]]:
-    left = iter(values)
-    while some := list(islice(left, MOST)):
-        yield some

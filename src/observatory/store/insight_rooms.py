@@ -67,9 +67,19 @@ class RoomReads(SessionReads):
             tests.append(sessions.c.session_no.in_(there))
         if sought.numbers:
             tests.append(any_of(sessions.c.session_no, sorted(sought.numbers)))
-        query = select(sessions).where(
-            sessions.c.tenant_id == tenant_id, sessions.c.messages > 0, or_(*tests)
-        )
+        return await self.newest_sessions(tenant_id, before, limit, severity, or_(*tests))
+
+    async def newest_sessions(
+        self,
+        tenant_id: str,
+        before: int | None,
+        limit: int,
+        severity: str | None,
+        *tests: ColumnElement[bool],
+    ) -> Rows:
+        """By last activity, newest first; `before` is the `last_seq` of the page before."""
+        sessions = tables.sessions
+        query = select(sessions).where(sessions.c.tenant_id == tenant_id, sessions.c.messages > 0, *tests)
         if severity is not None:
             query = query.where(SEVERE, sessions.c.severity == severity)
         if before is not None:

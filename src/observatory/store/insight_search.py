@@ -7,7 +7,7 @@ newest that pass the filters. Comparing vectors and embedding run in threads; th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -32,7 +32,7 @@ from observatory.store import insight_search_postgres as postgres
 from observatory.store import insight_search_sqlite as sqlite
 from observatory.store.derived_tables import cursors, documents, steps, vectors
 from observatory.store.embedding import Embedder, bits_of, embedder
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import Fetches, portions
 from observatory.store.likeness import Likeness, Vectors, told
 
 LOOK = 50_000  # documents with the words that filters are tried on, newest first
@@ -167,7 +167,7 @@ class SearchReads(Fetches):
         made = (steps.c[name] for name in Face._fields)
         query = select(*made).where(steps.c.tenant_id == tenant_id)
         found: dict[int, Face] = {}
-        for some in _portions(sorted(numbers)):
+        for some in portions(sorted(numbers), MANY):
             rows = await self.fetch(tenant_id, query.where(steps.c.seq.in_(some)))
             found |= {row[0]: Face(*row) for row in rows}
         return found
@@ -248,8 +248,3 @@ def _ordered(model: Embedder, vector: Any, found: list[tuple[int, int, str]]) ->
         Near(seq, round(float(one), 4), body) for (seq, _, body), one in zip(found, likeness, strict=True)
     ]
     return sorted(made, key=lambda near: (-near.likeness, -near.seq))
-
-
-def _portions(numbers: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(numbers), MANY):
-        yield numbers[start : start + MANY]

@@ -8,9 +8,8 @@ from sqlalchemy import select
 
 from observatory.insight.session_lines import SessionLine, key_of
 from observatory.store.derived_tables import session_lines
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import Fetches, portions
 
-MOST = 500  # values of one IN list
 _COLUMNS = tuple(session_lines.c[name] for name in SessionLine._fields)
 
 
@@ -19,11 +18,10 @@ class LineReads(Fetches):
 
     async def session_lines(self, tenant_id: str, sessions: Collection[int]) -> dict[int, SessionLine]:
         found: dict[int, SessionLine] = {}
-        wanted = sorted(sessions)
-        for start in range(0, len(wanted), MOST):
+        for some in portions(sorted(sessions)):
             query = select(*_COLUMNS).where(
                 session_lines.c.tenant_id == tenant_id,
-                session_lines.c.session_no.in_(wanted[start : start + MOST]),
+                session_lines.c.session_no.in_(some),
             )
             found |= {row[0]: SessionLine(*row) for row in await self.fetch(tenant_id, query)}
         return found

@@ -7,9 +7,8 @@ steps are found by the dedupe key and compared as text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -29,14 +28,12 @@ from sqlalchemy import (
 from observatory.insight.sessions import Played
 from observatory.protocol.steps import step_name
 from observatory.store import tables
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import Fetches, portions
 from observatory.store.keys import SEQ_BITS, dedupe_key
-from observatory.store.shapes import Shape
+from observatory.store.shapes import Shape, state_of
 
-T = TypeVar("T")
 OBSERVED = '"observed_timestamp":"'
 TIME = 30  # characters of a time in its one spelling
-MOST = 400  # names asked for at a time
 
 
 class SessionReads(Fetches):
@@ -111,7 +108,7 @@ class SessionReads(Fetches):
             heads = tables.chain_heads.c
             rows = await self.fetch(tenant_id, select(heads.tenant_no).where(heads.tenant_id == tenant_id))
             base = rows[0][0] << SEQ_BITS if rows else 0
-        for some in _portions(numbers):
+        for some in portions(numbers):
             query = columns.where(keys.in_([base | number for number in some]))
             found += await self.fetch(tenant_id, query.where(*shape.in_tenant(tenant_id, None, None)))
         return found
@@ -166,7 +163,7 @@ class SessionReads(Fetches):
         source = shape.events.join(messages, shape.same_row(messages)).join(sessions, mine)
         columns = select(sessions.c.session_id, messages.c.step_id, messages.c.message_id)
         found: dict[str, str] = {}
-        for some in _portions(names):
+        for some in portions(names):
             keys = [dedupe_key(tenant_id, name) for name in some]
             query = columns.select_from(source).where(
                 messages.c.dedupe.in_(keys), *shape.in_tenant(tenant_id, None, None)
@@ -218,20 +215,3 @@ class SessionReads(Fetches):
         return literal_column(
             "((convert_from(payloads.raw, 'UTF8')::json #>> '{cognition,confidence_score}')::float8)"
         )
-
-
-def state_of(shape: Shape) -> Any:
-    """The archived row is final; what became of a held message stands in its hold."""
-    state = tables.holds.c.state
-    return case(
-        (state == "held", "held"),
-        (state == "released", "forwarded"),
-        (state.is_not(None), "rejected"),
-        else_=shape.messages.c.state,
-    )
-
-
-def _portions(names: Collection[T]) -> Iterator[list[T]]:
-    left = iter(names)
-    while some := list(islice(left, MOST)):
-        yield some

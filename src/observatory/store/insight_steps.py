@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, func, select
 
 from observatory.insight.derived import Progress, StoredFinding
 from observatory.store.derived_tables import cursors, findings, steps, totals
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import MOST, Fetches, portions
 
-MOST = 500  # values of one IN list
+DENSE = 4  # one in so many
 
 
 class StepReads(Fetches):
+    async def extent(self, tenant_id: str, mine: ColumnElement[bool], after: int) -> tuple[int, bool]:
+        """How many steps these are; and whether they are so much of all there is since then that the table is
+        better read through than looked up in."""
+        newest = select(func.max(steps.c.seq)).where(steps.c.tenant_id == tenant_id).scalar_subquery()
+        ((count, head),) = await self.fetch(tenant_id, select(func.count(), newest).where(mine))
+        return count, (head or 0) - after < DENSE * count
+
     async def progress(self, tenant_id: str) -> Progress:
         query = select(cursors.c.name, cursors.c.seq, cursors.c.at_ns).where(cursors.c.tenant_id == tenant_id)
         found = {row[0]: row for row in await self.fetch(tenant_id, query)}
@@ -49,10 +56,10 @@ class StepReads(Fetches):
     ) -> dict[tuple[int, int], tuple[float, int]]:
         """(session, agent) -> its last cumulative figure and the number that reported it."""
         found: dict[tuple[int, int], tuple[float, int]] = {}
-        wanted, among = sorted(sessions), sorted(agents)
-        for start in range(0, len(wanted), MOST):
+        among = sorted(agents)
+        for some in portions(sorted(sessions)):
             query = select(totals.c.session_no, totals.c.agent_no, totals.c.total, totals.c.seq).where(
-                totals.c.tenant_id == tenant_id, totals.c.session_no.in_(wanted[start : start + MOST])
+                totals.c.tenant_id == tenant_id, totals.c.session_no.in_(some)
             )
             if len(among) <= MOST:
                 query = query.where(totals.c.agent_no.in_(among))

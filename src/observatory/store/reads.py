@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, case, select
+from sqlalchemy import Select, and_, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
@@ -19,7 +19,7 @@ from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.steps import step_name
 from observatory.state import Principal
 from observatory.store import tables
-from observatory.store.alarms import SEVERE, AlarmReads
+from observatory.store.alarms import AlarmReads
 from observatory.store.committed import CommittedReads
 from observatory.store.fleet import FleetReads
 from observatory.store.holds import HoldReads
@@ -27,7 +27,7 @@ from observatory.store.inbox import InboxReads, any_of
 from observatory.store.insight_live import LiveReads
 from observatory.store.insight_rooms import RoomReads
 from observatory.store.keys import dedupe_key
-from observatory.store.shapes import Shape, Where
+from observatory.store.shapes import Shape, Where, state_of
 from observatory.store.standstill import Standstill
 from observatory.store.traffic import TrafficReads
 
@@ -77,7 +77,7 @@ class Reads(
         if where.message_type is not None:
             tests.append(shape.messages.c.message_type == where.message_type)
         if where.state is not None:
-            tests.append(_state(shape) == where.state)
+            tests.append(state_of(shape) == where.state)
         query = self._ordered(self._message_query(tenant_id), tests, limit, newest_first)
         return [_message(row) for row in await self.fetch(tenant_id, query)]
 
@@ -114,14 +114,7 @@ class Reads(
         self, tenant_id: str, before: int | None, limit: int, severity: str | None = None
     ) -> list[dict[str, Any]]:
         """Sessions by last activity, newest first; `before` is the `last_seq` of the page before."""
-        sessions = tables.sessions
-        query = select(sessions).where(sessions.c.tenant_id == tenant_id, sessions.c.messages > 0)
-        if severity is not None:
-            query = query.where(SEVERE, sessions.c.severity == severity)
-        if before is not None:
-            query = query.where(sessions.c.last_seq < before)
-        found = await self.fetch(tenant_id, query.order_by(sessions.c.last_seq.desc()).limit(limit))
-        return [dict(row._mapping) for row in found]
+        return await self.newest_sessions(tenant_id, before, limit, severity)
 
     async def tenant_rows(self) -> list[dict[str, Any]]:
         """Every tenant of the house; only the home tenant's admin is shown this."""
@@ -230,24 +223,13 @@ class Reads(
             sessions.c.session_id,
             messages.c.step_id,
             messages.c.message_type,
-            _state(shape),
+            state_of(shape),
             messages.c.parents,
             messages.c.parent_inferred,
             shape.payloads.c.raw,
             rewrites.c.raw,
             messages.c.entropy,
         ).select_from(joined)
-
-
-def _state(shape: Shape) -> Any:
-    """The row is final; what became of a held message stands in its hold."""
-    state = tables.holds.c.state
-    return case(
-        (state == "held", "held"),
-        (state == "released", "forwarded"),
-        (state.is_not(None), "rejected"),
-        else_=shape.messages.c.state,
-    )
 
 
 def _message(row: Any) -> StoredMessage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from sqlalchemy import CHAR, ColumnElement, FromClause, and_, cast, func, literal_column, or_, select
+from sqlalchemy import CHAR, ColumnElement, FromClause, and_, case, cast, func, literal_column, or_, select
 
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.store import tables
@@ -35,6 +35,17 @@ class Shape(Protocol):
     def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where: ...
     def severe(self, tenant_id: str, minimum: int) -> Where: ...
+
+
+def state_of(shape: Shape) -> Any:
+    """The archived row is final; what became of a held message stands in its hold."""
+    state = tables.holds.c.state
+    return case(
+        (state == "held", "held"),
+        (state == "released", "forwarded"),
+        (state.is_not(None), "rejected"),
+        else_=shape.messages.c.state,
+    )
 
 
 class SqliteShape:

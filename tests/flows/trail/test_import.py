@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from tests.contract import postgres
+from tests.flows.insight import settled
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import manifest_of, refused, verified
 from tests.samples import decision_log
 
-FOLDED = {"goal", "confidence", "entropy_trail", "agent_names", "status", "cap"}
-
 
 def portrait(server: Server) -> dict[str, Any]:
-    """What readers see, but for the times of the house's own clock and what is folded behind the commit."""
+    """What readers see, but for the times of the house's own clock."""
+    settled(server)
     http = server.http()
     agents = http.get("/v1/agents").json()["items"]
     sessions = http.get("/v1/sessions").json()["items"]
@@ -29,8 +29,7 @@ def portrait(server: Server) -> dict[str, Any]:
         "messages": http.get("/v1/messages", params={"limit": 1000}).content,
         "agents": sorted(tuple(agent[name] for name in shown) for agent in agents),
         "sessions": [
-            {name: value for name, value in one.items() if not name.endswith("_at") and name not in FOLDED}
-            for one in whole
+            {name: value for name, value in one.items() if not name.endswith("_at")} for one in whole
         ],
         "versions": [
             (row["agent_type"], row["version"], row["status"])

@@ -17,6 +17,7 @@ import { say } from "~/acts/toasts";
 import { useAnswer } from "~/api/questions";
 import type { AgentItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
+import { useWhyNot } from "~/widgets/people";
 import classes from "./agent.module.css";
 import { useSessionsOf } from "./agentSessions";
 
@@ -28,6 +29,7 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
   const [asking, setAsking] = useState<Asking>(null);
   const [busy, setBusy] = useState(false);
   const sessions = useSessionsOf(id).data?.items ?? [];
+  const denied = useWhyNot("operate");
   const rules = useAnswer("/v1/policies", {}, { every: 10_000, keep: true });
   const rule = quarantineOf(id, rules.data?.items ?? []);
   const paused = sessions.filter((one) => one.paused).length;
@@ -55,7 +57,13 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
           <span title={`by ${rule.updated_by}`}>
             ‖ In quarantine, put there <Ago at={rule.created_at} />: whatever it sends is refused.
           </span>
-          <Button size="compact-xs" loading={busy} onClick={() => void run(() => lift(id, rule.rule_id))}>
+          <Button
+            size="compact-xs"
+            loading={busy}
+            disabled={denied !== undefined}
+            title={denied}
+            onClick={() => void run(() => lift(id, rule.rule_id))}
+          >
             Lift the quarantine
           </Button>
         </p>
@@ -68,8 +76,8 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
           size="compact-sm"
           variant="default"
           loading={busy}
-          disabled={active === 0}
-          title={active === 0 ? "It works in no session now" : undefined}
+          disabled={active === 0 || denied !== undefined}
+          title={denied ?? (active === 0 ? "It works in no session now" : undefined)}
           onClick={() => void run(() => pauseEverywhere(id))}
         >
           {active > 0 ? `Pause everywhere (${active}): hold what it sends` : "Pause everywhere"}
@@ -79,6 +87,8 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
             size="compact-sm"
             variant="default"
             loading={busy}
+            disabled={denied !== undefined}
+            title={denied}
             onClick={() => void run(() => unpauseEverywhere(id))}
           >
             Unpause everywhere ({paused}): send what is held
@@ -87,7 +97,8 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
         <Button
           size="compact-sm"
           variant="default"
-          disabled={sessions.length === 0}
+          disabled={sessions.length === 0 || denied !== undefined}
+          title={denied}
           aria-expanded={asking === "inject"}
           onClick={() => setAsking(asking === "inject" ? null : "inject")}
         >
@@ -97,6 +108,8 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
           <Button
             size="compact-sm"
             variant="default"
+            disabled={denied !== undefined}
+            title={denied}
             aria-expanded={asking === "quarantine"}
             onClick={() => setAsking(asking === "quarantine" ? null : "quarantine")}
           >
@@ -106,7 +119,8 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
         <Button
           size="compact-sm"
           variant="default"
-          disabled={agent.liveness === "evicted"}
+          disabled={agent.liveness === "evicted" || denied !== undefined}
+          title={denied}
           aria-expanded={asking === "evict"}
           onClick={() => setAsking(asking === "evict" ? null : "evict")}
         >

@@ -7,25 +7,11 @@ import { useAnswer } from "~/api/questions";
 import { Ago, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Shown } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/people";
+import { STATUSES } from "~/widgets/status";
 import classes from "./agent.module.css";
 
 const FEW = 5;
-const TONES: Record<string, string> = {
-  running: "active",
-  waiting: "blocked",
-  paused: "blocked",
-  looping: "alert",
-  stuck: "violation",
-  ended: "idle",
-};
-const MARKS: Record<string, string> = {
-  running: "▸",
-  waiting: "…",
-  paused: "‖",
-  looping: "⟲",
-  stuck: "!",
-  ended: "■",
-};
 
 export function useSessionsOf(agent_id: string) {
   return useAnswer(
@@ -59,8 +45,8 @@ export function AgentSessions({ id }: { id: string }) {
                       {one.goal ?? one.session_id}
                     </Link>
                     <span className={classes.line}>
-                      <Tag tone={TONES[one.status] ?? "idle"}>
-                        {MARKS[one.status]} {one.status}
+                      <Tag tone={STATUSES[one.status].tone}>
+                        {STATUSES[one.status].mark} {STATUSES[one.status].word}
                       </Tag>
                       <Ago at={one.last_at} /> · <Money dollars={one.cost} />
                       {one.held > 0 && <span>· {one.held} held</span>}
@@ -107,6 +93,7 @@ function Halt({
   ended: boolean;
 }) {
   const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("operate");
   if (ended && !paused) return null;
   const run = async () => {
     setBusy(true);
@@ -119,6 +106,8 @@ function Halt({
       variant="default"
       className={classes.halt}
       loading={busy}
+      disabled={denied !== undefined}
+      title={denied}
       aria-label={`${paused ? "Unpause" : "Pause"} it in session ${session_id}`}
       onClick={() => void run()}
     >

@@ -8,6 +8,7 @@ import { say } from "~/acts/toasts";
 import { useAnswer } from "~/api/questions";
 import type { Callout, Topology } from "~/graph";
 import { useUrl } from "~/useUrl";
+import { useWhyNot } from "~/widgets/people";
 import { spots } from "./beside";
 import classes from "./Callouts.module.css";
 import { pausable, sentence } from "./sentence";
@@ -102,6 +103,7 @@ function Card({ one, text, quiet }: { one: Callout; text: string; quiet: boolean
   const navigate = useNavigate();
   const [, setUrl] = useUrl();
   const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("operate");
   const inspect = async () => {
     setBusy(true);
     const found = await pauseAndInspect(one.id, one.session_id);
@@ -132,7 +134,13 @@ function Card({ one, text, quiet }: { one: Callout; text: string; quiet: boolean
       </p>
       <div className={classes.acts}>
         {!quiet && pausable(one.kind) ? (
-          <Button size="compact-xs" loading={busy} onClick={() => void inspect()}>
+          <Button
+            size="compact-xs"
+            loading={busy}
+            disabled={denied !== undefined}
+            title={denied}
+            onClick={() => void inspect()}
+          >
             Pause and inspect
           </Button>
         ) : (

@@ -6,6 +6,7 @@ import { pauseAndInspect, pauseEverywhere } from "~/acts/agents";
 import { useUrl } from "~/useUrl";
 import { Ago, Money } from "~/widgets/Figures";
 import { Mark } from "~/widgets/Mark";
+import { useWhyNot } from "~/widgets/people";
 import { short } from "~/widgets/words";
 import classes from "./FleetList.module.css";
 import { type Row, worstAlarm } from "./rows";
@@ -90,6 +91,7 @@ export const FleetRow = memo(function FleetRow({ row, index, reached, peeked, re
 function Acts({ row, session, urgent }: { row: Row; session: string | null; urgent: boolean }) {
   const navigate = useNavigate();
   const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("operate");
   const run = async (event: React.MouseEvent) => {
     event.stopPropagation();
     setBusy(true);
@@ -110,7 +112,8 @@ function Acts({ row, session, urgent }: { row: Row; session: string | null; urge
       size="compact-xs"
       variant={urgent ? "filled" : "default"}
       loading={busy}
-      disabled={row.liveness === "evicted"}
+      disabled={row.liveness === "evicted" || denied !== undefined}
+      title={denied}
       aria-label={urgent ? `Pause and inspect ${row.name}` : `Pause ${row.name} everywhere`}
       onClick={(event) => void run(event)}
     >

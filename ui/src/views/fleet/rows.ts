@@ -1,5 +1,6 @@
 // Agents as rows of the list: from live records, a replayed answer, or both (above 300 agents the live feed
 // tells only what the map draws; the rest comes from the answer). Pure; sorting keeps ties in name's order.
+import { WORST } from "~/graph";
 import type { FleetNode } from "~/protocol/openapi";
 import { type NodeState, SIGNS } from "~/widgets/words";
 import type { Order } from "./looking";
@@ -55,15 +56,6 @@ export function rowOf(node: NodeRecord, beside?: FleetNode): Row {
   };
 }
 
-/** What wants a person first. */
-const WORST: readonly NodeState[] = [
-  "alert_entropy",
-  "schema_violation",
-  "blocked",
-  "dead",
-  "active",
-  "idle",
-];
 const LIVELINESS: readonly Row["liveness"][] = ["evicted", "zombie", "unknown", "healthy"];
 
 type Value = string | number;

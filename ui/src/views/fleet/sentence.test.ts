@@ -64,7 +64,7 @@ test("without a tool the intent is named", () => {
   const said = sentence({ ...alarm, kind: "warning" }, [
     { ...alert, repeated_pattern: { action_status: null, intent: "look again", tool_call: null } },
   ]);
-  expect(said).toBe('repeats itself: same intent "look again" 5 times in its last 12 steps');
+  expect(said).toBe("repeats itself: same step “look again” 5 times in its last 12 steps");
 });
 
 test("what is no loop keeps the map's words", () => {

@@ -1,5 +1,6 @@
 // What an alarm says in a line: the detector's own finding where it is known, else the map's words. Pure.
 import type { AlertItem, AlertNotice } from "~/protocol/openapi";
+import { looped, plain } from "~/widgets/looping";
 
 export interface Alarmed {
   /** The agent. */
@@ -27,17 +28,10 @@ export function sentence(
   const alert = circles ? worst(alarm, open) : undefined;
   if (!alert) return alarm.text ?? alarm.kind.replaceAll("_", " ");
   const head = alarm.kind === "loop" ? "loop" : "repeats itself";
-  const { tool_call, action_status, intent } = alert.repeated_pattern;
+  const { tool_call, intent } = alert.repeated_pattern;
   if (!tool_call && !intent && alert.reason) return `${head}: ${alert.reason}`;
-  const failing = action_status && /fail|error|timeout/i.test(action_status) ? "failing " : "";
-  const what = tool_call
-    ? `same ${failing}\`${tool_call}\``
-    : intent
-      ? `same intent "${intent}"`
-      : "the same step";
-  const times = alert.occurrence_count;
-  const where = times >= alert.window_size ? " in a row" : ` in its last ${alert.window_size} steps`;
-  return `${head}: ${what} ${times} times${where}`;
+  const often = alert.occurrence_count >= alert.window_size;
+  return plain(looped(alert, often ? " in a row" : ` in its last ${alert.window_size} steps`, head));
 }
 
 /** Of the alarms of this agent in this session the one that counted most. */

@@ -10,21 +10,13 @@ import { useAnswer } from "~/api/questions";
 import { useEvents } from "~/live/useLive";
 import type { AlertItem, MessageItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
+import { plain } from "~/widgets/looping";
 import { Tag } from "~/widgets/Mark";
 import { Panel, Shown } from "~/widgets/Panel";
 import { useWhyNot } from "~/widgets/people";
 import classes from "./Alarms.module.css";
 import { PauseChoice } from "./PauseChoice";
-import {
-  type AlarmEvent,
-  alarmId,
-  detectorOf,
-  lasted,
-  movedOn,
-  plain,
-  type Step,
-  sentence,
-} from "./sentences";
+import { type AlarmEvent, alarmId, detectorOf, lasted, movedOn, type Step, sentence } from "./sentences";
 import { goalOf, type SessionRow } from "./session";
 
 /** An event that came so shortly before an answer may not be in it yet. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AlertItem } from "~/protocol/openapi";
-import { detectorOf, lasted, movedOn, plain, type Step, sentence } from "./sentences";
+import { plain } from "~/widgets/looping";
+import { detectorOf, lasted, movedOn, type Step, sentence } from "./sentences";
 
 function alarm(told: Partial<AlertItem> = {}): AlertItem {
   return {

@@ -1,6 +1,7 @@
 // Open alarms of both detectors: what the gateway lists, moved on by what the live topic tells; and how an
 // alarm reads. Pure.
 import type { AlertItem } from "~/protocol/openapi";
+import { looped, type Said } from "~/widgets/looping";
 import { span } from "~/widgets/words";
 
 /** An item of `gateway:entropy_alerts`: an alarm raised, or the end of one. */
@@ -52,42 +53,9 @@ export function detectorOf(alarm: Pick<AlertItem, "event_type" | "detector">): {
   return DETECTORS[alarm.detector] ?? { name: alarm.detector, means: "one agent does the same again" };
 }
 
-const FAILED = new Set(["failure", "failed", "error", "timeout"]);
-
-export interface Said {
-  /** Before, the tool or nothing, after: the tool is shown as code. */
-  before: string;
-  code: string | null;
-  after: string;
-}
-
 /** "loop: same failing `serp_search` 5 times in 40 s". `lastedMs` is null while it is not known. */
 export function sentence(alarm: AlertItem, lastedMs: number | null): Said {
-  const { tool_call, intent, action_status } = alarm.repeated_pattern;
-  const lasted = lastedMs === null ? "" : ` in ${lastedMs < 1_000 ? "under 1 s" : span(lastedMs)}`;
-  const count = alarm.occurrence_count;
-  const times = count === 1 ? "once" : `${count} times`;
-  const failing = action_status !== null && FAILED.has(action_status) ? "failing " : "";
-  if (alarm.detector === "monologue")
-    return { before: `loop: ${count} thoughts in the same words`, code: null, after: `${lasted}, no call` };
-  // A cycle is counted in rounds; the window holds all its steps.
-  const turns = alarm.event_type === "loop_detected" && count > 0 ? Math.round(alarm.window_size / count) : 1;
-  if (turns > 1)
-    return {
-      before: `loop: the same ${turns} calls in turn, `,
-      code: null,
-      after: `${count} rounds${lasted}`,
-    };
-  const after = ` ${times}${lasted}`;
-  if (tool_call) {
-    const kind = alarm.detector === "similarity" ? `${failing}calls in other words of ` : `${failing}`;
-    return { before: `loop: same ${kind}`, code: tool_call, after };
-  }
-  return { before: `loop: same ${failing}step${intent ? ` “${cut(intent, 60)}”` : ""}`, code: null, after };
-}
-
-export function plain({ before, code, after }: Said): string {
-  return `${before}${code ? `\`${code}\`` : ""}${after}`;
+  return looped(alarm, lastedMs === null ? "" : ` in ${lastedMs < 1_000 ? "under 1 s" : span(lastedMs)}`);
 }
 
 export interface Step {
@@ -110,8 +78,4 @@ export function lasted(alarm: AlertItem, steps: readonly Step[]): number | null 
   const [last, first] = [until[0]?.at, until.at(-1)?.at];
   if (until.length < Math.max(alarm.occurrence_count, 2) || !last || !first) return null;
   return Date.parse(last) - Date.parse(first);
-}
-
-export function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
