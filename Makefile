@@ -15,6 +15,8 @@ IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11
 # An activated environment elsewhere must not draw uv away from ours, and uv must not fetch a Python.
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
+# Hundreds of processes are started by the tests: compiled once, not by each of them anew.
+unexport PYTHONDONTWRITEBYTECODE
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
