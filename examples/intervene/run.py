@@ -25,7 +25,7 @@ BEGUN = time.monotonic()
 
 
 def say(who: str, text: str) -> None:
-    """One write a line: the agent's lines come from a thread of their own and must not fall into another's."""
+    """One write a line: the agent's come from a thread of their own and must not fall into another."""
     sys.stdout.write(f"{time.monotonic() - BEGUN:5.1f} s  {who:<9} {text}\n")
     sys.stdout.flush()
 

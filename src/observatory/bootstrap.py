@@ -30,6 +30,7 @@ from observatory.daemons.alarms import Alarms
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
 from observatory.daemons.feed import Feed
+from observatory.daemons.home import Watch
 from observatory.daemons.publisher import Publisher
 from observatory.daemons.reaper import Due, Reaper
 from observatory.daemons.runner import Daemon, Runner
@@ -142,12 +143,13 @@ async def built(settings: Settings, serving: bool = False) -> AsyncIterator[Hous
     daemons["feed"] = feed.run
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
     daemons["clock"] = Reaper(house, dues(house)).run
-    daemons["alarms"] = Alarms(house, derived).run
+    if "analyst" in daemons:
+        daemons["alarms"] = Alarms(house, derived).run
     committer.start()
     try:
         async with Runner(daemons):
             await furnish(house)
-            await gatekeeper.sweep(house, house.clock())
+            await gatekeeper.sweep(house, Watch(store), house.clock())
             yield house
     finally:
         await committer.stop()
@@ -157,11 +159,12 @@ async def built(settings: Settings, serving: bool = False) -> AsyncIterator[Hous
 
 def dues(house: House) -> list[Due]:
     """What happens by the clock, beside the registry's own."""
+    store = house.store
     return [
-        Due("gates and pauses", 1.0, partial(gatekeeper.answer, house)),
-        Due("lines left standing", 30.0, partial(gatekeeper.sweep, house)),
-        Due("decisions", 1.0, partial(deadlines.due, house.store, house.committer)),
-        Due("kill-switch stages", 0.5, partial(stager.stage, house)),
+        Due("gates and pauses", 1.0, partial(gatekeeper.answer, house, Watch(store))),
+        Due("lines left standing", 30.0, partial(gatekeeper.sweep, house, Watch(store))),
+        Due("decisions", 1.0, partial(deadlines.due, store, house.committer, Watch(store))),
+        Due("kill-switch stages", 0.5, partial(stager.stage, house, Watch(store))),
     ]
 
 

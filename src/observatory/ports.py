@@ -170,6 +170,9 @@ class Directory(Protocol):
     async def tenant_rows(self) -> list[dict[str, Any]]:
         """Every tenant of the house, oldest first; shown only to the home tenant's admin."""
 
+    async def heads(self) -> dict[str, int]:
+        """Every tenant not disabled, and the last number of its record."""
+
     async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None:
         """A login link or browser cookie still good, with its user's present role."""
 

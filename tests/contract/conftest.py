@@ -83,6 +83,11 @@ class House:
     def now(self) -> int:
         return next(self._clock)
 
+    def wait(self, ns: int) -> int:
+        """The house's clock so much later; what it shows then."""
+        self._clock = itertools.count(self.now() + ns, 1_000_000)
+        return self.now()
+
     def admin(self, tenant_id: str = HOME_TENANT) -> Principal:
         version = self._access.get(tenant_id, 0)
         return Principal(tenant_id=tenant_id, role="admin", key_id="key_admin", access_version=version)

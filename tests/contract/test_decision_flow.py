@@ -14,7 +14,7 @@ from observatory.gateway import access, interventions
 from observatory.gateway.responses import request_of
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
-from observatory.state import HOME_TENANT, Arrival, Principal, Verdict
+from observatory.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import envelope
 
@@ -160,6 +160,11 @@ def test_a_confirmation_ends_the_decision_s127(house: House, status: str, state:
     assert names(house).count("action_executed") == 3
 
 
+def late(house: House, now_ns: int) -> list[Submission]:
+    pending = house.read(house.store.rows(HOME_TENANT, "decisions", state="pending"))
+    return house.read(overdue(house.store, HOME_TENANT, pending, now_ns))
+
+
 @pytest.mark.req(380, 381)
 def test_a_deadline_takes_the_named_option_or_ends_it_s125(house: House) -> None:
     """S125: handed in twice, as two gateways would; each ends once."""
@@ -168,14 +173,14 @@ def test_a_deadline_takes_the_named_option_or_ends_it_s125(house: House) -> None
     plain, open_ended, later = ask(house, deadline=past), ask(house, deadline=None), ask(house)
     house.send(auto, plain, open_ended, later)
     now = house.now()
-    items = house.read(overdue(house.store, HOME_TENANT, now))
-    again = house.read(overdue(house.store, HOME_TENANT, now))
+    items = late(house, now)
+    again = late(house, now)
     assert len(items) == len(again) == 2
     assert {verdict.code for verdict in house.submit(*items)} == {202, 200}
     head = house.read(house.store.head(HOME_TENANT))[0]
     assert {verdict.code for verdict in house.submit(*again)} == {202, 200}
     assert house.read(house.store.head(HOME_TENANT))[0] == head, "the second gateway wrote nothing"
-    assert house.read(overdue(house.store, HOME_TENANT, now)) == []
+    assert late(house, now) == []
     taken, ended = row_of(house, auto), row_of(house, plain)
     assert (taken["state"], taken["option_id"], taken["answered_by"]) == ("answered", "deny", "auto")
     assert (ended["state"], ended["option_id"]) == ("expired", None)

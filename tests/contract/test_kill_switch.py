@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from observatory.daemons.home import Watch
 from observatory.daemons.stager import stage
 from observatory.gateway import instructions, interventions, kill_switch
 from observatory.ports import Reach
@@ -31,6 +32,7 @@ class Home:
         self.settings = Settings(kill_release_batch=batch)
         self.store = house.store
         self.committer = self
+        self.watch = Watch(house.store)
 
     async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
         return await asyncio.to_thread(self._house.submit, *items, tenant_id=tenant_id)
@@ -155,7 +157,7 @@ def test_a_release_goes_in_stages_oldest_first_and_loses_nothing_s166(house: Hou
     assert states(house, log("a0", "late", "s0")) == ["held"]
     home, counts = Home(house, 8), []
     while row_of(house, kill_id)["state"] == "releasing":
-        counts.append(house.read(stage(home, house.now())))
+        counts.append(house.read(stage(home, home.watch, house.now())))
         assert len(counts) < 10
     assert counts[:2] == [8, 8] and sum(counts) == 21
     assert sorted(delivered(house)) == sorted([step for step, *_ in steps] + ["late"])
@@ -168,7 +170,7 @@ def test_a_release_goes_in_stages_oldest_first_and_loses_nothing_s166(house: Hou
     assert [body["released"] for body in told] == [count for count in counts if count]
     assert [body["remaining"] for body in told] == [13, 5, 0]
     assert bodies(house, "kill_switch_released")[-1]["stage"] == "released"
-    assert house.read(stage(home, house.now())) == 0
+    assert house.read(stage(home, home.watch, house.now())) == 0
     assert states(house, log("a0", "after", "s0")) == ["forwarded"]
 
 
@@ -182,11 +184,11 @@ def test_a_release_leaves_what_a_person_paused_and_what_another_switch_holds_s16
     assert states(house, *sent) == ["held"] * 3
     home = Home(house, 500)
     release(house, everything)
-    house.read(stage(home, house.now()))
+    house.read(stage(home, home.watch, house.now()))
     assert delivered(house)[3:] == ["2"]
     assert (row_of(house, everything)["state"], row_of(house, readers)["state"]) == ("released", "engaged")
     release(house, readers)
-    house.read(stage(home, house.now()))
+    house.read(stage(home, home.watch, house.now()))
     assert (delivered(house)[3:], row_of(house, readers)["state"]) == (["2", "3"], "released")
     assert house.submit(interventions.unpause(who, "s1", "a1", None, house.now()))[0].code in (200, 202)
     assert delivered(house)[3:] == ["2", "3", "1"]
@@ -203,8 +205,9 @@ def test_a_persons_message_is_held_by_a_global_switch_only_s164(house: House) ->
     assert states(house, *texts) == ["held"] * 3
     assert reach(house).held == 3
     release(house, everything)
-    assert house.read(stage(Home(house, 2), house.now())) == 2
-    assert house.read(stage(Home(house, 2), house.now())) == 1
+    home = Home(house, 2)
+    assert house.read(stage(home, home.watch, house.now())) == 2
+    assert house.read(stage(home, home.watch, house.now())) == 1
     assert row_of(house, everything)["state"] == "released"
     assert delivered(house)[1:] == [text["message_id"] for text in texts]
 
@@ -217,7 +220,8 @@ def test_a_thousand_that_wait_on_do_not_hide_those_that_are_free_s166(house: Hou
     assert set(states(house, *(log("w", f"w{number}") for number in range(1, 1_101)))) == {"held"}
     assert states(house, *(log("r", step, "s1", "reader") for step in ("r1", "r2"))) == ["held"] * 2
     release(house, readers)
-    house.read(stage(Home(house, 500), house.now()))
+    home = Home(house, 500)
+    house.read(stage(home, home.watch, house.now()))
     assert delivered(house) == ["w0", "r0", "r1", "r2"]
     assert row_of(house, readers)["state"] == "released"
 
@@ -228,14 +232,14 @@ def test_it_can_be_engaged_again_while_a_release_is_under_way_s166(house: House)
     states(house, *(log("a1", f"{number}") for number in range(6)))
     release(house, first)
     home = Home(house, 2)
-    assert house.read(stage(home, house.now())) == 2
+    assert house.read(stage(home, home.watch, house.now())) == 2
     second = engage(house)
-    assert house.read(stage(home, house.now())) == 0
+    assert house.read(stage(home, home.watch, house.now())) == 0
     assert (row_of(house, first)["state"], row_of(house, second)["state"]) == ("released", "engaged")
     assert bodies(house, "kill_switch_released")[-1]["held_by_another"] == 4
     release(house, second)
     while row_of(house, second)["state"] == "releasing":
-        house.read(stage(home, house.now()))
+        house.read(stage(home, home.watch, house.now()))
     assert delivered(house) == [f"{number}" for number in range(6)]
 
 

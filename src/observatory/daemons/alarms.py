@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from observatory.daemons import home
-from observatory.daemons.home import tenants
+from observatory.daemons.home import Watch
 from observatory.errors import ObservatoryError
 from observatory.gateway import loop_alarms
 from observatory.insight.alarms import Findings
@@ -31,6 +31,7 @@ class Home(home.Home, Protocol):
 class Alarms:
     def __init__(self, house: Home, findings: Findings) -> None:
         self._house, self._findings = house, findings
+        self._watch = Watch(house.store)
         self._cursors: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -45,9 +46,12 @@ class Alarms:
     async def look(self, now_ns: int) -> int:
         """How many were told of; raises what the stores and the committer raise."""
         told = 0
-        for tenant_id in await tenants(self._house.store):
+        for tenant_id, head in await self._watch.awake():
+            folded = (await self._findings.progress(tenant_id)).seq
             found = await self._findings.findings(tenant_id, await self._cursor(tenant_id), LIMIT)
             if not found:
+                if folded >= head:
+                    self._watch.rest(tenant_id, head)
                 continue
             who = self._house.principal_of_house(tenant_id)
             acts = [loop_alarms.tell(who, finding, now_ns) for finding in found]

@@ -6,7 +6,10 @@ one end it once. Called by whoever keeps the time.
 
 from __future__ import annotations
 
-from observatory.daemons.home import tenants
+from collections.abc import Iterable
+from typing import Any
+
+from observatory.daemons.home import Watch
 from observatory.gateway import decisions
 from observatory.gateway.committer import Committer
 from observatory.gateway.responses import Records, agent_of, by_deadline, request_of
@@ -18,22 +21,26 @@ LIMIT = 500
 HOUSE_KEY = "sys_gateway"
 
 
-async def due(store: Records, committer: Committer, now_ns: int) -> int:
+async def due(store: Records, committer: Committer, watch: Watch, now_ns: int) -> int:
     """How many decisions of all tenants were handed in; raises what the committer and the store raise."""
     ended = 0
-    for tenant_id in await tenants(store):
-        items = await overdue(store, tenant_id, now_ns)
+    for tenant_id, head in await watch.awake():
+        pending = await store.rows(tenant_id, "decisions", state="pending")
+        items = await overdue(store, tenant_id, pending, now_ns)
         if items:
             await committer.submit(tenant_id, items)
+        elif not pending:
+            watch.rest(tenant_id, head)
         ended += len(items)
     return ended
 
 
-async def overdue(store: Records, tenant_id: str, now_ns: int) -> list[Submission]:
+async def overdue(
+    store: Records, tenant_id: str, pending: Iterable[dict[str, Any]], now_ns: int
+) -> list[Submission]:
     """What ends the pending decisions of one tenant that are past their deadline."""
     house = Principal(tenant_id=tenant_id, role="admin", key_id=HOUSE_KEY)
-    rows = await store.rows(tenant_id, "decisions", state="pending")
-    late = [row for row in rows if row["deadline_ns"] is not None and row["deadline_ns"] <= now_ns]
+    late = [row for row in pending if row["deadline_ns"] is not None and row["deadline_ns"] <= now_ns]
     items: list[Submission] = []
     for row in sorted(late, key=lambda row: row["deadline_ns"])[:LIMIT]:
         request = await request_of(store, tenant_id, row)

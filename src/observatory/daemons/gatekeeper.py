@@ -6,17 +6,18 @@ again under the lock; two gateways that find the same thing end it once.
 
 from __future__ import annotations
 
-from observatory.daemons.home import Home, tenants
+from observatory.daemons.home import Home, Watch
 from observatory.gateway import gates, release, reversal
 from observatory.state import Act
 
 # So many of a tenant at a time; the rest is found again at the next look.
 LIMIT = 500
+EVER_NS = 2**63 - 1
 
 
-async def answer(house: Home, now_ns: int) -> None:
+async def answer(house: Home, watch: Watch, now_ns: int) -> None:
     """End the gates whose time is over; confirm the pauses whose agents have kept still."""
-    for tenant_id in await tenants(house.store):
+    for tenant_id, head in await watch.awake():
         who = house.principal_of_house(tenant_id)
         due = await house.store.gates_due(tenant_id, now_ns, LIMIT)
         acts: list[Act] = [gates.expire(who, session_id, number, now_ns) for session_id, number in due]
@@ -26,11 +27,13 @@ async def answer(house: Home, now_ns: int) -> None:
         ]
         if acts:
             await house.committer.submit(tenant_id, acts)
+        elif not await house.store.gates_due(tenant_id, EVER_NS, 1):
+            watch.rest(tenant_id, head)
 
 
-async def sweep(house: Home, now_ns: int) -> None:
+async def sweep(house: Home, watch: Watch, now_ns: int) -> None:
     """Go on with releases whose gateway died half way; a kill-switch's go in stages of their own."""
-    for tenant_id in await tenants(house.store):
+    for tenant_id, head in await watch.awake():
         if await house.store.rows(tenant_id, "kill_switches", state="releasing"):
             continue
         who = house.principal_of_house(tenant_id)
@@ -38,3 +41,5 @@ async def sweep(house: Home, now_ns: int) -> None:
         acts = [release.drain(who, session_id, now_ns) for session_id, _ in waiting]
         if acts:
             await house.committer.submit(tenant_id, acts)
+        else:
+            watch.rest(tenant_id, head)

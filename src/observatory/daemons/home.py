@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from observatory.ports import Directory, Store
 from observatory.settings import Settings
 from observatory.state import Principal, Submission, Verdict
+
+# A tenant that is left alone is looked at so often all the same: no mistake here may last.
+AGAIN_S = 30.0
 
 
 class Submits(Protocol):
@@ -26,4 +30,32 @@ class Home(Protocol):
 
 async def tenants(directory: Directory) -> list[str]:
     """Ids of the tenants for whom anything is done: those that are not disabled."""
-    return [row["tenant_id"] for row in await directory.tenant_rows() if row["disabled_ns"] is None]
+    return list(await directory.heads())
+
+
+class Watch:
+    """Which tenants one who looks by the clock need look at, so that a house of many quiet ones stays cheap.
+
+    What can come due is written by acts, and every act moves the head of its tenant's record: where nothing
+    waited, not even for its time, nothing waits until the head moves.
+    """
+
+    def __init__(self, directory: Directory, clock: Callable[[], float] = time.monotonic) -> None:
+        self._directory, self._clock = directory, clock
+        self._quiet: dict[str, tuple[int, float]] = {}
+
+    async def awake(self) -> list[tuple[str, int]]:
+        """Tenants that are not disabled and may have something waiting, with the head to `rest` at."""
+        now = self._clock()
+        heads = await self._directory.heads()
+        for tenant_id in self._quiet.keys() - heads.keys():
+            del self._quiet[tenant_id]
+        return [
+            (tenant_id, head)
+            for tenant_id, head in heads.items()
+            if (quiet := self._quiet.get(tenant_id)) is None or quiet[0] != head or quiet[1] <= now
+        ]
+
+    def rest(self, tenant_id: str, head: int) -> None:
+        """Nothing waited there, as read after `awake` told this head."""
+        self._quiet[tenant_id] = (head, self._clock() + AGAIN_S)

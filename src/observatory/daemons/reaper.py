@@ -53,6 +53,7 @@ class Reaper:
         self._house = house
         reaping.obey(house.settings)
         self._started_ns = house.clock()
+        self._backlogs = home.Watch(house.store)
         mine = (
             Due("heartbeats", house.settings.heartbeat_check_s, self.reap),
             Due("waiting work", HAND_ON_S, self.hand_on),
@@ -96,9 +97,11 @@ class Reaper:
     async def hand_on(self, now_ns: int) -> int:
         """Give waiting work to whoever can take it now; how much went on."""
         handed = 0
-        for tenant_id in await home.tenants(self._house.store):
+        for tenant_id, head in await self._backlogs.awake():
             backlog = await self._house.store.backlog(tenant_id)
-            if backlog:
+            if not backlog:
+                self._backlogs.rest(tenant_id, head)
+            else:
                 acts = await self._ways(tenant_id, backlog, now_ns)
                 handed += sum(verdict.answer == 1 for verdict in await self._submit(tenant_id, acts))
         return handed

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.daemons.home import Home, tenants
+from observatory.daemons.home import Home, Watch
 from observatory.gateway import kill_switch
 from observatory.gateway.release import LIMIT, drain
 from observatory.state import Act, Principal
@@ -19,13 +19,15 @@ from observatory.state import Act, Principal
 AT_ONCE = 200
 
 
-async def stage(house: Home, now_ns: int) -> int:
+async def stage(house: Home, watch: Watch, now_ns: int) -> int:
     """One stage of every release under way; how many messages went on."""
     released = 0
-    for tenant_id in await tenants(house.store):
+    for tenant_id, head in await watch.awake():
         rows = await house.store.rows(tenant_id, kill_switch.TABLE, state="releasing")
         if rows:
             released += await _stage(house, tenant_id, rows, now_ns)
+        else:
+            watch.rest(tenant_id, head)
     return released
 
 

@@ -12,7 +12,7 @@ from observatory import bootstrap
 from observatory.daemons import alarms as module
 from observatory.daemons.alarms import Alarms
 from observatory.errors import NotDurable
-from observatory.insight.derived import StoredFinding
+from observatory.insight.derived import Progress, StoredFinding
 from observatory.state import Principal, Submission, Verdict
 
 
@@ -24,6 +24,10 @@ class Derived:
     def __init__(self) -> None:
         self.all: list[StoredFinding] = []
         self.asked: list[int] = []
+        self.folded = 0
+
+    async def progress(self, tenant_id: str) -> Progress:
+        return Progress(self.folded, 1, 0, 0)
 
     async def findings(self, tenant_id: str, after: int, limit: int) -> Sequence[StoredFinding]:
         self.asked.append(after)
@@ -40,6 +44,7 @@ class House:
         self.cursor = cursor
         self.submitted = 0
         self.reads = 0
+        self.head = 1
 
     def clock(self) -> int:
         return 1
@@ -47,11 +52,8 @@ class House:
     def principal_of_house(self, tenant_id: str) -> Principal:
         return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
 
-    async def tenant_rows(self) -> list[dict[str, Any]]:
-        return [
-            {"tenant_id": "tnt_1", "disabled_ns": None},
-            {"tenant_id": "tnt_gone", "disabled_ns": 1},
-        ]
+    async def heads(self) -> dict[str, int]:
+        return {"tnt_1": self.head}
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
         self.reads += 1
@@ -72,6 +74,24 @@ def test_it_begins_where_the_acts_left_off_and_reads_that_once_s189() -> None:
         derived.all.append(finding(9))
         assert await alarms.look(1) == 1
         assert derived.asked == [4, 6, 6] and house.submitted == 3 and house.reads == 1
+
+    asyncio.run(play())
+
+
+def test_a_record_folded_to_its_end_is_not_asked_about_until_it_moves_s313() -> None:
+    async def play() -> None:
+        house, derived = House(), Derived()
+        alarms = Alarms(house, derived)
+        await alarms.look(1)
+        await alarms.look(1)
+        assert derived.asked == [0, 0], "the analyst was not there yet"
+        derived.folded = 1
+        await alarms.look(1)
+        await alarms.look(1)
+        assert derived.asked == [0, 0, 0]
+        house.head = 2
+        derived.all = [finding(1)]
+        assert await alarms.look(1) == 1
 
     asyncio.run(play())
 

@@ -38,8 +38,8 @@ class FakeHouse:
         self.handed_in.append(len(items))
         return [Verdict(200, 1) for _ in items]
 
-    async def tenant_rows(self) -> list[dict[str, Any]]:
-        return [{"tenant_id": "tnt_a", "disabled_ns": None}, {"tenant_id": "tnt_b", "disabled_ns": 5}]
+    async def heads(self) -> dict[str, int]:
+        return {"tnt_a": 1}
 
     async def silent(self, tenant_id: str, before_ns: int, limit: int) -> list[Silent]:
         self.asked.append(tenant_id)
