@@ -27,10 +27,19 @@ def ask(url: str, sql: str, *values: Any) -> list[Any]:
     return asyncio.run(fetch())
 
 
+MEMORY = Path("/dev/shm")  # a file system in memory, where a machine has one
+ENOUGH = 2**30
+
+
 @contextmanager
-def running() -> Iterator[str]:
-    """The URL of a real server in a folder of its own; both are gone afterwards. Tests use it too."""
-    folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir="/tmp"))
+def running(in_memory: bool = False) -> Iterator[str]:
+    """The URL of a real server in a folder of its own; both are gone afterwards.
+
+    Tests make a database each and ask for one in memory, which takes a tenth of the time. What is measured
+    stands on the disk.
+    """
+    fits = in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
+    folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir=MEMORY if fits else "/tmp"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
         from fasteners import InterProcessLock

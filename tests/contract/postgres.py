@@ -45,7 +45,7 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    with running() as url:
+    with running(in_memory=True) as url:
         yield Server(url)
 
 

@@ -83,7 +83,7 @@ def fresh_server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A real PostgreSQL for all flow tests that want one; make a database of your own on it."""
-    with running() as url:
+    with running(in_memory=True) as url:
         yield url
 
 

@@ -91,6 +91,8 @@ def test_closing_wakes_whoever_waits_and_lets_nothing_through(gateway: ControlGa
     with pytest.raises(Cancelled, match="closed"):
         blocked.result(PATIENCE_S)
     assert not asked.result(PATIENCE_S)
+    with pytest.raises(Cancelled, match="closed"):  # the pause still holds, and nobody can end it any more
+        agent.step("third")
 
 
 def test_an_agent_that_opted_out_hears_nothing_until_it_asks(gateway: ControlGateway, tmp_path: Path) -> None:
