@@ -17,7 +17,7 @@ from observatory.projections.topology import Facts, judge, replayed
 from observatory.protocol.clock import from_ns
 
 MINUTE = 60_000_000_000
-MOST_EDGES, MOST_ALARMS = 2_000, 200
+MOST_EDGES, MOST_ALARMS = 5_000, 200
 Row = dict[str, Any]
 BEHIND = (
     "states as far as minute counters tell: who was paused, held, silent, or in an alarm raised earlier, "

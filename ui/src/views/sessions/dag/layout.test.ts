@@ -52,6 +52,16 @@ describe("layout", () => {
     sound(it_, spots);
   });
 
+  it("grows two thousand steps as soundly, in rows however wide", () => {
+    const fan = ["0", ...Array.from({ length: 1_999 }, (_, n) => `${n + 1}<${n < 40 ? 0 : n % 40}`)];
+    for (const words of [mesh(2_000), fan]) {
+      const it_ = graph(...words);
+      const spots = grown(new Map(), drawn(it_, { most: 2_000 }));
+      expect(spots.size).toBe(2_000);
+      sound(it_, spots);
+    }
+  });
+
   it("moves nothing that stands when steps come in, in whatever batches", () => {
     const words = mesh(200);
     const whole = grown(new Map(), drawn(graph(...words)));

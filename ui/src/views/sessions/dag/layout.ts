@@ -1,6 +1,7 @@
 // Where cards stand. Rows are layers of cause (a child is always below its parents); columns come from elkjs
 // once, and from then on the picture only grows: what stands stays where it is, a new step takes the free
-// place nearest to its parents. "Tidy" asks elkjs again. Pure; the worker is in layouting.ts.
+// place nearest to its parents. A big graph is grown from the start. "Tidy" asks elkjs. Pure; the worker is in
+// layouting.ts.
 import type { Drawn } from "./collapse";
 
 export const WIDE = 236;
@@ -82,7 +83,7 @@ export function grown(before: Spots, drawn: Drawn): Map<string, Spot> {
   const put = (id: string, spot: Spot) => {
     spots.set(id, spot);
     const row = rows.get(spot.row);
-    if (row) row.push(spot.x);
+    if (row) row.splice(firstFrom(row, spot.x), 0, spot.x);
     else rows.set(spot.row, [spot.x]);
   };
   for (const item of drawn.items) {
@@ -93,7 +94,9 @@ export function grown(before: Spots, drawn: Drawn): Map<string, Spot> {
   const parents = new Map<string, string[]>();
   const children = new Map<string, string[]>();
   for (const { from, to } of drawn.links) {
-    parents.set(to, [...(parents.get(to) ?? []), from]);
+    const above = parents.get(to);
+    if (above) above.push(from);
+    else parents.set(to, [from]);
     const below = children.get(from);
     if (below) below.push(to);
     else children.set(from, [to]);
@@ -136,7 +139,7 @@ function place(
       return { row, x: free(rows.get(row) ?? [], first.x) };
     }
     const row = rows.get(0) ?? [];
-    return { row: 0, x: row.length === 0 ? 0 : Math.max(...row) + COLUMN };
+    return { row: 0, x: row.length === 0 ? 0 : (row.at(-1) ?? 0) + COLUMN };
   }
   const row = Math.max(...above.map((spot) => spot.row)) + 1;
   const middle = above.reduce((sum, spot) => sum + spot.x, 0) / above.length;
@@ -147,13 +150,25 @@ function place(
 
 /** The free place of a row nearest to a wish; to the right when two are as near. */
 function free(row: readonly number[], wished: number): number {
-  const clear = (x: number) => row.every((other) => Math.abs(other - x) >= COLUMN);
-  if (clear(wished)) return wished;
-  let best = Number.POSITIVE_INFINITY;
-  for (const other of row) {
-    for (const x of [other + COLUMN, other - COLUMN]) {
-      if (Math.abs(x - wished) < Math.abs(best - wished) && clear(x)) best = x;
-    }
+  const from = firstFrom(row, wished - COLUMN + 1);
+  if ((row[from] ?? Number.POSITIVE_INFINITY) >= wished + COLUMN) return wished;
+  // Outwards from the wish, card by card, until two stand far enough apart; a row has an end on both sides.
+  let right = from;
+  while ((row[right + 1] ?? Number.POSITIVE_INFINITY) - (row[right] ?? 0) < 2 * COLUMN) right += 1;
+  let left = from;
+  while ((row[left] ?? 0) - (row[left - 1] ?? Number.NEGATIVE_INFINITY) < 2 * COLUMN) left -= 1;
+  const after = (row[right] ?? 0) + COLUMN;
+  const before = (row[left] ?? 0) - COLUMN;
+  return wished - before < after - wished ? before : after;
+}
+
+/** Where the first of a row in order stands that is not left of `x`. */
+function firstFrom(row: readonly number[], x: number): number {
+  let [low, high] = [0, row.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((row[middle] ?? 0) < x) low = middle + 1;
+    else high = middle;
   }
-  return best;
+  return low;
 }

@@ -5,6 +5,8 @@ import type { Drawn } from "./collapse";
 import { elkOf, grown, type Spot, spotsOf } from "./layout";
 
 const PATIENCE_MS = 20_000;
+/** Above so many cards elkjs takes seconds to order what nobody takes in at a glance: it is asked only by hand. */
+const BIG = 400;
 let elk: InstanceType<typeof ELK> | null = null;
 
 function engine(): InstanceType<typeof ELK> {
@@ -22,8 +24,8 @@ export function warm(): void {
       .catch(() => undefined);
 }
 
-export async function laidOut(drawn: Drawn): Promise<Map<string, Spot>> {
-  if (drawn.items.length <= 1) return grown(new Map(), drawn);
+export async function laidOut(drawn: Drawn, byHand = false): Promise<Map<string, Spot>> {
+  if (drawn.items.length <= 1 || (drawn.items.length > BIG && !byHand)) return grown(new Map(), drawn);
   try {
     const laid = await Promise.race([
       engine().layout(elkOf(drawn) as ElkRoot),

@@ -1,4 +1,4 @@
-// Keeps the picture still: elkjs once per session (and when asked to tidy), growth from then on. While the
+// Keeps the picture still: laid out once per session (and when asked to tidy), growth from then on. While the
 // worker thinks the old picture stays; its answer is applied in one go.
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Drawn } from "./collapse";
@@ -23,12 +23,12 @@ export function useSpots(sessionId: string, drawn: Drawn): Placed {
   const turn = useRef(0);
   const kept = useRef<Spots>(NONE);
 
-  const tidy = useCallback(() => {
+  const lay = useCallback((byHand: boolean) => {
     turn.current += 1;
     const mine = turn.current;
     const began = performance.now();
     setBusy(true);
-    void laidOut(latest.current).then((spots) => {
+    void laidOut(latest.current, byHand).then((spots) => {
       if (mine !== turn.current) return;
       kept.current = spots;
       setBase(spots);
@@ -36,17 +36,18 @@ export function useSpots(sessionId: string, drawn: Drawn): Placed {
       setBusy(false);
     });
   }, []);
+  const tidy = useCallback(() => lay(true), [lay]);
 
   const started = drawn.items.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: another session is another picture
   useEffect(() => {
     kept.current = NONE;
     setBase(NONE);
-    if (started) tidy();
+    if (started) lay(false);
     return () => {
       turn.current += 1;
     };
-  }, [sessionId, started, tidy]);
+  }, [sessionId, started, lay]);
 
   const spots = useMemo(() => {
     if (base.size === 0) return NONE;
@@ -64,8 +65,8 @@ export function useSpots(sessionId: string, drawn: Drawn): Placed {
   useEffect(() => {
     if (!strange || mended.current === drawn) return;
     mended.current = drawn;
-    tidy();
-  }, [strange, drawn, tidy]);
+    lay(false);
+  }, [strange, drawn, lay]);
 
   return { spots, busy, tookMs, tidy };
 }
