@@ -1,6 +1,6 @@
 """A real gateway for flow tests: a process of its own, reached only through its public doors.
 
-`Server` starts `python -m observatory.cli serve` on a free port and a folder of its own, waits until
+`Server` starts `observatory serve` (forked: see `terminal`) on a free port and a folder of its own, waits until
 `/readyz` says so, and can be stopped, killed and started again on the same folder (and port).
 """
 
@@ -44,22 +44,15 @@ class Server:
         self._options = options
         self._environment = clean_environment(**(environment or {}))
         self._log_path = folder.parent / f"{folder.name}.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: terminal.Running | None = None
         self._clients: dict[str, httpx2.Client] = {}
 
     def start(self) -> Server:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         credentials = self.folder / "credentials.json"
         before = credentials.stat().st_mtime_ns if credentials.exists() else 0
-        command = [*COMMAND, self.verb, "--data", str(self.folder), "--port", str(self.port)]
-        with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, *self._options],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment,
-            )
+        words = [self.verb, "--data", str(self.folder), "--port", str(self.port), *self._options]
+        self._process = terminal.stay(words, self._environment, self._log_path)
         deadline = time.monotonic() + DEADLINE_S
         while not self._is_ready(credentials, before):
             if self._process.poll() is not None:
@@ -123,7 +116,7 @@ class Server:
         return "ws" + self.url.removeprefix("http")
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> terminal.Running:
         assert self._process is not None
         return self._process
 

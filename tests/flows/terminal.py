@@ -1,13 +1,15 @@
-"""Commands of the terminal without paying for Python's start each time.
+"""Commands of the terminal and gateways without paying for Python's start each time.
 
 A helper process loads the command line once and forks for every command: own process, own environment,
 own stdout and stderr, real exit code, `observatory.cli.main` from its first line on. What depends on the
-very start of the process (signals, `python -m`) uses `COMMAND` of `tests.flows.server` instead.
+very start of the process (signals, `python -m`) uses `COMMAND` of `tests.flows.server` instead. Half of what
+the tests cost a machine was the start of gateways.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -15,11 +17,45 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 ENTRY = Path(__file__)
+PATIENCE_S = 60.0
+
+
+class Running:
+    """A command that goes on, as `subprocess.Popen` would tell of it."""
+
+    def __init__(self, pid: int, end: Path) -> None:
+        self.pid, self._end = pid, end
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and self._end.exists():
+            self.returncode = int(self._end.read_text())
+            self._end.unlink()
+            self._end.parent.rmdir()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = time.monotonic() + (PATIENCE_S if timeout is None else timeout)
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("observatory", timeout or PATIENCE_S)
+            time.sleep(0.005)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 class Terminal:
@@ -46,24 +82,43 @@ class Terminal:
             texts = [Path(file.name).read_text("utf-8") for file in (out, problems)]
         return subprocess.CompletedProcess(words, code, *texts)
 
+    def stay(self, words: list[str], environment: dict[str, str], log: Path) -> Running:
+        end = Path(tempfile.mkdtemp(prefix="obs-end-")) / "code"
+        order = {"words": words, "environment": environment, "out": str(log), "problems": str(log)}
+        self._socket.settimeout(PATIENCE_S)
+        self._socket.sendall(json.dumps(order | {"end": str(end)}).encode() + b"\n")
+        return Running(int(self._answers.readline()), end)
+
     def close(self) -> None:
         self._answers.close()
         self._socket.close()
         self._process.wait()
 
 
-_terminal: Terminal | None = None
+_terminals: dict[str, Terminal] = {}
 
 
 def run(words: list[str], environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
-    global _terminal
-    if _terminal is None:
-        _terminal = Terminal()
-        atexit.register(_terminal.close)
+    with _answering("commands") as terminal:
+        return terminal.run(words, environment, timeout)
+
+
+def stay(words: list[str], environment: dict[str, str], log: Path) -> Running:
+    """A gateway, or whatever else does not end by itself; what it says is added to `log`."""
+    with _answering("gateways") as terminal:
+        return terminal.stay(words, environment, log)
+
+
+@contextmanager
+def _answering(kind: str) -> Iterator[Terminal]:
+    """One of its own for gateways: a command may take its time while one is started."""
+    if kind not in _terminals:
+        _terminals[kind] = Terminal()
+        atexit.register(_terminals[kind].close)
     try:
-        return _terminal.run(words, environment, timeout)
+        yield _terminals[kind]
     except OSError:  # it took too long: one test's matter, the next gets a terminal that answers
-        _terminal = None
+        del _terminals[kind]
         raise
 
 
@@ -72,18 +127,46 @@ def run(words: list[str], environment: dict[str, str], timeout: float) -> subpro
 
 def _serve(number: int) -> None:
     from observatory import bootstrap
+    from observatory.api.app import litestar_app
     from observatory.cli import app, main
 
-    assert bootstrap and list(app)  # everything a command loads is loaded now
+    assert bootstrap and list(app) and litestar_app(None)  # everything a command loads is loaded now
     for name in app:
         app[name]
+    gc.collect()
+    gc.freeze()
     connection = socket.socket(fileno=number)
     for line in connection.makefile("rb"):
+        order = json.loads(line)
+        stays = "end" in order
+        # Nobody asks how a watcher ended: the system forgets it at once.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN if stays else signal.SIG_DFL)
         pid = os.fork()
         if pid == 0:
-            _become(json.loads(line), main)
+            if stays:
+                _watch(order, connection)
+            _become(order, main)
+        if stays:
+            continue
         _, status = os.waitpid(pid, 0)
         connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _watch(order: dict[str, Any], connection: socket.socket) -> None:
+    """Returns in the process that becomes the command; the one that stays behind writes down how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        return
+    connection.sendall(f"{pid}\n".encode())
+    connection.close()
+    _, status = os.waitpid(pid, 0)
+    end = Path(order["end"])
+    told = end.with_suffix(".part")
+    told.write_text(str(os.waitstatus_to_exitcode(status)))
+    told.rename(end)
+    os._exit(0)
 
 
 def _become(order: dict[str, Any], main: Any) -> NoReturn:
@@ -91,8 +174,9 @@ def _become(order: dict[str, Any], main: Any) -> NoReturn:
     os.environ.clear()
     os.environ.update(order["environment"])
     for name, number in (("out", 1), ("problems", 2)):
-        os.dup2(os.open(order[name], os.O_WRONLY), number)
+        os.dup2(os.open(order[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), number)
     sys.argv = ["observatory", *order["words"]]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     code: object = 70  # a traceback: no command may end so
     try:
         main()
