@@ -1,7 +1,7 @@
 """A real gateway for flow tests: a process of its own, reached only through its public doors.
 
-`Server` starts `observatory serve` (forked: see `terminal`) on a free port and a folder of its own, waits until
-`/readyz` says so, and can be stopped, killed and started again on the same folder (and port).
+`Server` starts `observatory serve` (forked: see `terminal`) on a free port and a folder of its own, waits
+until `/readyz` says so, and can be stopped, killed and started again on the same folder (and port).
 """
 
 from __future__ import annotations
