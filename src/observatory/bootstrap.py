@@ -39,7 +39,6 @@ from observatory.gateway import access, policy
 from observatory.gateway.committer import Committer
 from observatory.gateway.record import Service
 from observatory.insight.derived import Derived
-from observatory.mcp_server import McpServer
 from observatory.ports import Listens, Store
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT
@@ -143,8 +142,6 @@ async def built(settings: Settings, serving: bool = False) -> AsyncIterator[Hous
     feed = Feed(store, time.time_ns)
     daemons["feed"] = feed.run
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
-    house.mcp = mcp = McpServer(house.command, house.clock)
-    daemons["mcp"] = mcp.run
     daemons["clock"] = Reaper(house, dues(house)).run
     if "analyst" in daemons:
         daemons["alarms"] = Alarms(house, derived).run

@@ -194,14 +194,13 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
 class Write(msgspec.Struct, frozen=True):
     """A rare row written by an act: an insert, an update of the rows `where` names, or an upsert on `key`.
 
-    A list in `where` names any of its values. `more` are further rows of an insert, of the same columns.
+    A list in `where` names any of its values.
     """
 
     table: str
     values: dict[str, Any]
     where: dict[str, Any] | None = None
     key: tuple[str, ...] = ()
-    more: tuple[dict[str, Any], ...] = ()
 
 
 class DeliveryRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -58,7 +58,6 @@ from observatory.api.reviews import reviews
 from observatory.api.routing import routing
 from observatory.api.search import search_router
 from observatory.api.sessions import sessions
-from observatory.api.thoughts import thoughts_router
 from observatory.api.views import views
 from observatory.api.waiting import waiting_router
 from observatory.api.windows_door import WINDOWS, page_of_ours
@@ -269,7 +268,6 @@ HANDLERS: list[Any] = [
     drift_router,
     search_router,
     views,
-    thoughts_router,
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from litestar import Request
 from litestar.di import NamedDependency
@@ -18,7 +18,6 @@ from observatory.daemons.publisher import Publisher
 from observatory.gateway.committer import Committer
 from observatory.insight.derived import Derived
 from observatory.ports import Store
-from observatory.protocol.asgi import Answer, Headers
 from observatory.settings import Settings
 from observatory.state import Act, Principal, Verdict
 
@@ -31,13 +30,6 @@ class Doors:
 
     def count(self, code: int, times: int = 1) -> None:
         self.answers[code] = self.answers.get(code, 0) + times
-
-
-class McpRoom(Protocol):
-    """What speaks MCP; the doors and `mcp_server.py` know each other by this alone."""
-
-    async def answer(self, who: Principal, headers: Headers, body: bytes, ask: Any) -> Answer:
-        """To one POST of a known caller. `ask` is one of our own doors, asked with the caller's key."""
 
 
 @dataclass
@@ -54,7 +46,6 @@ class House:
     doors: Doors = field(default_factory=Doors)
     clock: Callable[[], int] = time.time_ns
     started_ns: int = field(default_factory=time.time_ns)
-    mcp: McpRoom | None = None
 
     async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
         """Submit an act that may change access; whatever was cached of it is forgotten."""

@@ -33,7 +33,7 @@ ALSO_GOOD = {
     "reconcile_drift": ("200", "All of them were told before"),
 }
 # They name an agent, a session or a step by a parameter of the query.
-NAMING = ("compare_sessions", "list_facts", "read_memory", "drift", "start_thought_session", "record_thought")
+NAMING = ("compare_sessions", "list_facts", "read_memory", "drift")
 SETTINGS = ("put_detectors", "put_regions")  # they list every fault
 # Their content is a message, judged as one.
 JUDGED = ("rewrite", "edit", "respond_decision")

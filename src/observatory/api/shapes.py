@@ -41,7 +41,6 @@ from observatory.api.relay_shapes import HoldItem, InterventionItem
 from observatory.api.search_shapes import SEARCH_ANSWERS
 from observatory.api.session_rows import SessionItem
 from observatory.api.sessions import SessionAnswer
-from observatory.api.thought_shapes import THOUGHT_ANSWERS
 from observatory.api.verification import VerifyAnswer
 from observatory.api.waiting import WaitingAnswer
 from observatory.gateway.inbox import Acked
@@ -255,7 +254,6 @@ ANSWERS: dict[str, Any] = (
     | FACT_ANSWERS
     | DAG_ANSWERS
     | SEARCH_ANSWERS
-    | THOUGHT_ANSWERS
     | {
         "agent_sessions": Page[AgentSession],
         "list_alerts": Page[AlertNotice],

@@ -20,7 +20,6 @@ COMMANDS = {
     "import": ("restore:import_", "Restore an exported trail into an empty tenant."),
     "copy": ("serve:copy", "Move a SQLite database to an empty PostgreSQL."),
     "migrate": ("serve:migrate", "Bring a database to this version."),
-    "mcp": ("mcp:mcp", "Speak MCP on stdin and stdout, for a client that starts it."),
     "doctor": ("doctor:doctor", "Check this machine, folder and gateway."),
     "keys": ("access:keys", "API keys: list, create, revoke."),
     "users": ("access:users", "People: list, create, disable."),

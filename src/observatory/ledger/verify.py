@@ -212,14 +212,6 @@ def _decode_canonical(raw: bytes, number: int) -> dict[str, Any]:
     return record
 
 
-def canonical_object(raw: bytes) -> dict[str, Any] | None:
-    """The object these bytes are the RFC 8785 form of; None if they are not, or hold a float."""
-    try:
-        return _decode_canonical(raw, 0)
-    except _Broken:
-        return None
-
-
 def _decode_fitting(raw: bytes) -> dict[str, Any]:
     """An object whose integers all lie within ±(2^53-1) and which holds no float; else ValueError."""
     try:

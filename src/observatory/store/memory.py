@@ -59,11 +59,6 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "users": ("user_id",),
     "annotations": ("annotation_id",),
     "fact_marks": ("mark_id",),
-    "thought_sessions": ("session_id",),
-    "thought_tasks": ("task_key",),
-    "thought_records": ("record_id",),
-    "checkpoints": ("previous_size",),
-    "log_keys": ("key_id",),
     "knobs": ("name",),
     "saved_views": ("owner_id", "view_id"),
     "deliveries": ("sequence_number", "agent_no"),
@@ -143,12 +138,8 @@ def write_sql(write: Write, mark: Callable[[int], str]) -> tuple[str, list[Any]]
             tests.append(f"{column} IN ({marks})" if isinstance(wanted, list) else f"{column}={marks}")
             values += many
         return f"UPDATE {write.table} SET {sets} WHERE {' AND '.join(tests)}", values
-    rows = []
-    for at in range(len(write.more) + 1):
-        first = at * len(columns) + 1
-        rows.append(f"({', '.join(mark(i) for i in range(first, first + len(columns)))})")
-    values += [row[column] for row in write.more for column in columns]
-    sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES {', '.join(rows)}"
+    marks = ", ".join(mark(i) for i in range(1, len(columns) + 1))
+    sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES ({marks})"
     if write.key:
         sets = ", ".join(f"{column}=excluded.{column}" for column in columns if column not in write.key)
         sql += f" ON CONFLICT ({', '.join(write.key)}) DO UPDATE SET {sets}"

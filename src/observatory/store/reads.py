@@ -27,10 +27,8 @@ from observatory.store.inbox import InboxReads, any_of
 from observatory.store.insight_live import LiveReads
 from observatory.store.insight_rooms import RoomReads
 from observatory.store.keys import dedupe_key
-from observatory.store.log import LogReads
 from observatory.store.shapes import Shape, Where, state_of
 from observatory.store.standstill import Standstill
-from observatory.store.thoughts import ThoughtReads
 from observatory.store.traffic import TrafficReads
 
 
@@ -44,8 +42,6 @@ class Reads(
     AlarmReads,
     FleetReads,
     LiveReads,
-    LogReads,
-    ThoughtReads,
 ):
     """Archive and Directory over any store that can `fetch` rows."""
 
