@@ -68,7 +68,8 @@ def pass_by(speaker: "Speaker", session_id: str, terminal: bool = False) -> Wait
     A terminal step is the agent's last word: it passes after a cancellation."""
     orders = speaker.orders
     if not terminal:
-        orders.refuse_cancelled(session_id)
+        # A pause in force when the agent was closed holds for good: nobody can end it any more.
+        orders.refuse_cancelled(session_id, waited=orders.is_in_force(session_id))
     while orders.is_held(session_id):
         yield Wait(orders, lambda: not orders.is_held(session_id))
         if not terminal or orders.closed:

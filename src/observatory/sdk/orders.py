@@ -70,16 +70,16 @@ class Orders:
 
     def is_held(self, session_id: str) -> bool:
         """Whether a step in this session waits; False when it would raise instead."""
-        return not self.closed and not self.is_cancelled(session_id) and self._is_in_force(session_id)
+        return not self.closed and not self.is_cancelled(session_id) and self.is_in_force(session_id)
 
-    def _is_in_force(self, session_id: str) -> bool:
+    def is_in_force(self, session_id: str) -> bool:
+        """Whether a pause or a stop holds there, whatever else does."""
         return self._stopped or None in self._paused or canonical_id(session_id) in self._paused
 
     def refuse_cancelled(self, session_id: str, waited: bool = False) -> None:
-        """Raises also when the agent was closed while a pause holds: nobody can end it any more."""
         if (told := self._cancellation(session_id)) is not None:
             raise Cancelled(session_id, *told)
-        if self.closed and (waited or self._is_in_force(session_id)):
+        if waited and self.closed:
             raise Cancelled(session_id, "the agent was closed while the step waited")
 
     def is_cancelled(self, session_id: str) -> bool:
