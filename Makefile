@@ -10,6 +10,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := .venv/bin/uv
 SYNCED := .venv/.synced
+# One more than there are cores: the gateways of the tests wait for clocks and disks as much as they work.
+WORKERS = $(shell $(PY) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 # An activated environment elsewhere must not draw uv away from ours, and uv must not fetch a Python.
@@ -56,13 +58,13 @@ windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with 
 test: windows  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m pytest --ignore tests/windows -n auto --maxprocesses 4 --dist loadfile </dev/null
+	@$(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
 	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
 test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n auto --maxprocesses 4 --dist loadfile </dev/null
+	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
 	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/

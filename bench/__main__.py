@@ -9,10 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, loops, rates, scale, stages, verification
+from bench import channels, log, loops, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
-NAMES = ("ingest", "single", "violations", "stages", "channels", "loops", "postgres", "million", "verify")
+NAMES = (
+    *("ingest", "single", "violations", "stages", "channels", "loops", "log"),
+    *("postgres", "million", "verify"),
+)
 
 
 def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path | None:
@@ -30,6 +33,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "stages": stages.stages,
         "channels": channels.channels,
         "loops": loops.loops,
+        "log": log.log,
         "postgres": scale.postgres,
     }
     plain[name](report, folder)

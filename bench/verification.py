@@ -39,11 +39,13 @@ def verify(report: Report, path: Path) -> None:
         ) from error
     if not tenant["valid"] or tenant["events_verified"] != head:
         raise NotVerified(f"the record of the run does not verify: {tenant['first_break']}")
+    checks = {name: held for name, held in tenant["checks"].items() if held is not None}
     rate, asked = head / tenant["seconds"], 100_000 if head >= WORTH_JUDGING else None
     report.say(
         f"  {head:,} events in {tenant['seconds']:.2f} s, {wall:.2f} s with the start of Python; "
         f"{spent / head * 1e6:.1f} µs of CPU an event, all processes"
     )
+    report.say(f"  held: {', '.join(checks)}")
     report.details["verify"] = {"events": head, "seconds": tenant["seconds"], "wall_s": wall}
     report.add(Figure("verify, 2 workers", "events/s", rate, asked, note=f"({head:,} events)"))
 

@@ -29,16 +29,24 @@ from observatory.daemons import deadlines, gatekeeper, stager
 from observatory.daemons.alarms import Alarms
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
+from observatory.daemons.federation import Federation
 from observatory.daemons.feed import Feed
 from observatory.daemons.home import Watch
+from observatory.daemons.log_key import Keyring, Marks
+from observatory.daemons.outward import Outward
 from observatory.daemons.publisher import Publisher
 from observatory.daemons.reaper import Due, Reaper
+from observatory.daemons.retention import EVERY_S, Keeper
 from observatory.daemons.runner import Daemon, Runner
+from observatory.daemons.sealer import Sealer
 from observatory.errors import NotDurable, StartupError
 from observatory.gateway import access, policy
 from observatory.gateway.committer import Committer
 from observatory.gateway.record import Service
 from observatory.insight.derived import Derived
+from observatory.insight.log import LogRows
+from observatory.ledger import note
+from observatory.mcp_server import McpServer
 from observatory.ports import Listens, Store
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT
@@ -109,7 +117,9 @@ async def open_derived(settings: Settings, store: Store) -> Derived:
 
 
 @asynccontextmanager
-async def built(settings: Settings, serving: bool = False) -> AsyncIterator[House]:
+async def built(
+    settings: Settings, serving: bool = False, accept_rollback: bool = False
+) -> AsyncIterator[House]:
     """A running house: store, corridor, daemons. Stops in the opposite order, losing nothing.
 
     Only one that serves has an analyst.
@@ -135,18 +145,27 @@ async def built(settings: Settings, serving: bool = False) -> AsyncIterator[Hous
     daemons: dict[str, Daemon] = {"publisher": publisher.run, "dispatcher": dispatcher.run}
     if isinstance(store, Listens):  # rows that other gateways commit on the same database
         daemons["listener"] = partial(store.listen, bus.publish)
-    analyst = Child(msgspec.json.encode(settings))
+    # It signs nothing, so it need not know how.
+    analyst = Child(msgspec.json.encode(msgspec.structs.replace(settings, log_key_passphrase="")))
     if serving and settings.insight:
         daemons["analyst"] = analyst.run
     auth = Auth(store, settings)
     feed = Feed(store, time.time_ns)
     daemons["feed"] = feed.run
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
+    house.mcp = mcp = McpServer(house.command, house.clock)
+    daemons["mcp"] = mcp.run
     daemons["clock"] = Reaper(house, dues(house)).run
     if "analyst" in daemons:
         daemons["alarms"] = Alarms(house, derived).run
     committer.start()
     try:
+        house.sealer = await open_log(house, bus, accept_rollback)
+        house.federation = Federation(house, house.sealer, store, Outward(settings.federation_allow))
+        house.sealer.ask(house.federation)
+        if serving:
+            daemons["sealer"] = house.sealer.run
+            daemons["federation"] = house.federation.run
         async with Runner(daemons):
             await furnish(house)
             await gatekeeper.sweep(house, Watch(store), house.clock())
@@ -157,6 +176,23 @@ async def built(settings: Settings, serving: bool = False) -> AsyncIterator[Hous
         await store.stop()
 
 
+async def open_log(house: House, bus: MemoryBus, accept_rollback: bool) -> Sealer:
+    """The key is made with the house; a house that was signed and has none here is not signed anew."""
+    settings, store = house.settings, house.store
+    assert isinstance(store, LogRows)
+    try:
+        note.check_name(f"{settings.log_name or 'observatory.local'}/{HOME_TENANT}")
+    except note.BadNote as error:
+        raise StartupError(f"the setting log_name is not usable: {error}") from error
+    path = settings.log_key_path
+    keyring = Keyring.open(path, settings.log_key_passphrase)
+    if keyring is None and (accept_rollback or not await store.rows(HOME_TENANT, "log_keys")):
+        keyring = Keyring.make(path, settings.log_key_passphrase)
+    marks = Marks(path.with_name(f"{path.name}.signed"))
+    marks.load()
+    return Sealer(house, bus, store, keyring, marks, accept_rollback)
+
+
 def dues(house: House) -> list[Due]:
     """What happens by the clock, beside the registry's own."""
     store = house.store
@@ -165,15 +201,16 @@ def dues(house: House) -> list[Due]:
         Due("lines left standing", 30.0, partial(gatekeeper.sweep, house, Watch(store))),
         Due("decisions", 1.0, partial(deadlines.due, store, house.committer, Watch(store))),
         Due("kill-switch stages", 0.5, partial(stager.stage, house, Watch(store))),
+        Due("retention", EVERY_S, Keeper(house, Watch(store)).due),
     ]
 
 
-def start(settings: Settings) -> None:
+def start(settings: Settings, accept_rollback: bool = False) -> None:
     """Serve until stopped, on uvloop: the event loop is half of what a message costs at the door."""
-    uvloop.run(run(settings))
+    uvloop.run(run(settings, accept_rollback))
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: Settings, accept_rollback: bool = False) -> None:
     """Serve until stopped. The port is taken first: nothing is touched when it cannot be."""
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -181,7 +218,7 @@ async def run(settings: Settings) -> None:
     listener = server.bind(settings.host, settings.port)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     with owned(settings.folder):
-        async with built(settings, serving=True) as house:
+        async with built(settings, True, accept_rollback) as house:
             operator = (await house.store.rows(HOME_TENANT, "users", name="operator"))[0]
             link = await make_login(house, house.principal_of_house(HOME_TENANT), operator["user_id"])
             await server.serve(house, listener, lambda: _welcome(house, link))

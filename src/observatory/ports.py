@@ -27,6 +27,9 @@ class Transaction(Protocol):
         `known` is the memory of the batch before: what of it is still true need not be read again.
         """
 
+    def look_more(self, memory: Memory, wants: Wants) -> None:
+        """Read what turned out to be wanted as well, under the same lock."""
+
     def save(self, memory: Memory, changes: Changes) -> None:
         """Write the changes, the rows of memory that were touched and the new head. Order of rows is kept."""
 
@@ -112,6 +115,7 @@ class StoredMessage(msgspec.Struct, frozen=True):
     # What was put in its place by a person, and is or would be forwarded.
     rewritten: bytes | None = None
     entropy: float | None = None  # as the gateway computed it
+    shredded_by: int | None = None  # the number of the event by which `raw` went
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):

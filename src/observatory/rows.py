@@ -187,20 +187,21 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     parent_inferred: bool
     warnings: str | None
     digest: bytes
-    raw: bytes
+    raw: bytes | None  # None only of one that is restored and was shredded before
     entropy: float | None = None  # as computed, beside the bytes
 
 
 class Write(msgspec.Struct, frozen=True):
     """A rare row written by an act: an insert, an update of the rows `where` names, or an upsert on `key`.
 
-    A list in `where` names any of its values.
+    A list in `where` names any of its values. `more` are further rows of an insert, of the same columns.
     """
 
     table: str
     values: dict[str, Any]
     where: dict[str, Any] | None = None
     key: tuple[str, ...] = ()
+    more: tuple[dict[str, Any], ...] = ()
 
 
 class DeliveryRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -63,6 +63,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     low_confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
     orphan_wait_s: Annotated[int, msgspec.Meta(ge=0)] = 30
     log_level: str = "info"
+    log_name: str = ""
+    log_key: str = ""
+    log_key_passphrase: str = ""
+    log_public: bool = False
+    federation_allow: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -71,6 +76,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def database_url(self) -> str:
         return self.db or f"sqlite:///{self.folder / 'observatory.db'}"
+
+    @property
+    def log_key_path(self) -> Path:
+        return Path(self.log_key).expanduser() if self.log_key else self.folder / "log.key"
 
     @property
     def is_postgres(self) -> bool:

@@ -14,6 +14,8 @@ import msgspec
 
 from observatory.ledger.chain import Head
 from observatory.protocol.message import Message
+from observatory.protocol.otel import TraceContext
+from observatory.protocol.redaction import RedactionBook
 from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, PolicyRule, Route
 from observatory.protocol.versions import Judgement, VersionEntry
 from observatory.rows import (
@@ -81,6 +83,8 @@ class Rulebook(msgspec.Struct, frozen=True):
     # Capabilities that have a breaker; its counts are rows of their own.
     breakers: frozenset[str] = frozenset()
     detectors: DetectorSettings = DetectorSettings()
+    # None as long as no rule was ever made.
+    redaction: RedactionBook | None = None
 
 
 class Memory(msgspec.Struct):
@@ -102,6 +106,8 @@ class Memory(msgspec.Struct):
     fleet: dict[str, list[str]] = {}
     # Bytes of messages asked for, by sequence number: what a release forwards, what a decision asked.
     raws: dict[int, bytes] = {}
+    # Of the messages asked for, those whose bytes are there.
+    payloads: set[int] = msgspec.field(default_factory=set)
     noted: set[tuple[str, str]] = msgspec.field(default_factory=set)
     # (agent type, version) -> what the registry says, worked out once a batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
@@ -146,7 +152,7 @@ class Memory(msgspec.Struct):
         kept = {} if since is None else self.steps
         self.steps = {name: step for name, step in kept.items() if step.sequence_number > (since or 0)}
         self.changed = []
-        self.rows, self.fleet, self.raws = {}, {}, {}  # read anew by whoever names them
+        self.rows, self.fleet, self.raws, self.payloads = {}, {}, {}, set()  # read anew by who names them
         return self
 
 
@@ -169,6 +175,8 @@ class Wants(msgspec.Struct):
     rooms: set[str] = msgspec.field(default_factory=set)
     # Held messages that are meant by name: theirs come first, however many wait.
     named: set[str | int] = msgspec.field(default_factory=set)
+    # Archived messages of which must be known whether their bytes are still there, by sequence number.
+    payloads: set[int] = msgspec.field(default_factory=set)
 
     def row(self, table: str, key: Any) -> None:
         self.rows.setdefault(table, set()).add(key)
@@ -192,6 +200,7 @@ class Wants(msgspec.Struct):
         self.named |= other.named
         self.rooms |= other.rooms
         self.contents |= other.contents
+        self.payloads |= other.payloads
         for table, keys in other.rows.items():
             self.rows.setdefault(table, set()).update(keys)
 
@@ -226,6 +235,8 @@ class Changes(msgspec.Struct):
     messages: list[MessageRow] = msgspec.field(default_factory=list)
     deliveries: list[DeliveryRow] = msgspec.field(default_factory=list)
     writes: list[Write] = msgspec.field(default_factory=list)
+    # (the event that orders it, the messages whose bytes go)
+    shreds: list[tuple[int, list[int]]] = msgspec.field(default_factory=list)
 
 
 class Verdict(msgspec.Struct, gc=False):
@@ -253,6 +264,16 @@ class Desk(Protocol):
         """Put something into an agent's inbox. At most one for each event and agent."""
 
 
+class Redacted(msgspec.Struct, frozen=True, gc=False):
+    """What redaction did to a message: under which version, how often, and what had been sent."""
+
+    version: int | None  # None when no rule is in force; what was sent is kept for the sake of repeats
+    replaced: int
+    sent: bytes
+    # Digests it had under the rules of before: of a message without a step id, which is named by its own.
+    before: tuple[bytes, ...] = ()
+
+
 class Arrival(msgspec.Struct, gc=False):
     """A message that passed the interceptor."""
 
@@ -260,6 +281,8 @@ class Arrival(msgspec.Struct, gc=False):
     principal: Principal
     received_ns: int
     size: int
+    redacted: Redacted | None = None
+    context: TraceContext | None = None  # of the request it came with
 
 
 class Breach(msgspec.Struct):

@@ -13,6 +13,7 @@ import pytest
 
 from observatory.errors import StartupError, StatementFailed
 from observatory.gateway import access, enrolment, inbox, instructions, interventions, rulemaking
+from observatory.insight.thoughts import Thoughts
 from observatory.ports import (
     Archive,
     Directory,
@@ -38,6 +39,7 @@ from observatory.store.migrate import migrate
 from observatory.store.postgres import ROLE, PostgresStore
 from tests.contract import postgres
 from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse
+from tests.contract.thinking import Thinker
 from tests.samples import decision_log, envelope
 
 TENANT_TABLES = (*tables.OWNED, *tables.BIG)
@@ -130,6 +132,11 @@ class Scene:
         switch |= {"created_ns": 1, "expires_ns": 1, "engaged_ns": 1, "updated_ns": 1}
         self.do(Act(self.who, house.now(), writing(Write("kill_switches", switch))))
         self.say("stopped", session_id=f"hall-{word}")
+        thinker = Thinker(house, f"usr_{word}", tenant_id=tenant_id)
+        self.task, self.thinks_as = f"tsk_{word}", thinker.voice.name
+        assert thinker.start(f"ses_{word}", self.task).code == 201
+        assert thinker.close(f"ses_{word}", self.task).code == 200
+        self.record = thinker.records(f"ses_{word}")[0]["record_id"]
 
     @property
     def who(self) -> Principal:
@@ -191,6 +198,22 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "stranded": store.stranded(tenant_id, 0, f"type:none-{scene.word}", 100),
         "edges": store.edges(tenant_id, 0, 0),
         "latencies": store.latencies(tenant_id, 0, 100),
+        **thoughts(store, tenant_id, scene),
+    }
+
+
+def thoughts(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[Any, Any, Any]]:
+    assert isinstance(store, Thoughts)
+    session_id = f"ses_{scene.word}"
+    return {
+        "thoughts": store.thoughts(tenant_id, session_id, 0, 100),
+        "thought_sessions_page": store.thought_sessions_page(tenant_id, None, 100),
+        "told_of": store.told_of(tenant_id, session_id),
+        "sealed_before": store.sealed_before(tenant_id, session_id),
+        "sealed_among": store.sealed_among(tenant_id, [session_id]),
+        "records_known": store.records_known(tenant_id, [scene.record]),
+        "task_home": store.task_home(tenant_id, scene.task, scene.thinks_as),
+        "merkle_nodes": store.merkle_nodes(tenant_id, session_id, [(0, 0)]),
     }
 
 
@@ -199,7 +222,7 @@ def answers(house: House, tenant_id: str, scene: Scene) -> dict[str, Any]:
     return {name: house.read(question) for name, question in asked.items()}
 
 
-NOTHING: tuple[Any, ...] = ([], None, 0, Stops(), Reach(0, 0, 0))
+NOTHING: tuple[Any, ...] = ([], {}, set(), None, 0, Stops(), Reach(0, 0, 0), (0, []))
 
 
 def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(house: House) -> None:
@@ -226,7 +249,7 @@ def test_every_read_of_the_store_that_takes_a_tenant_is_among_them(house: House)
     asked = questions(house.store, HOME_TENANT, Scene(house, OTHER_TENANT, "secret"))
     for question in asked.values():
         question.close()
-    protocols = (Archive, Directory, Holds, Inbox, Standstill, Traffic)
+    protocols = (Archive, Directory, Holds, Inbox, Standstill, Traffic, Thoughts)
     reads = {
         name
         for protocol in protocols

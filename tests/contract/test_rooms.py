@@ -141,7 +141,7 @@ def test_a_goal_goes_with_its_payload_whoever_ordered_it(house: House) -> None:
             at_ns=house.now(),
             session_no=0,
             agent_id=None,
-            body={"about_sequence_number": line.goal_seq},
+            body={"shredded_sequence_numbers": [line.goal_seq]},
         )
         fold = SessionLines(analyst.derived)
         ((put,), _) = house.read(fold.fold(Batch(HOME_TENANT, head, head + 1, [], [order])))

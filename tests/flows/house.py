@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx2
 
+from observatory.ledger import witness
+from tests.contract.peering import PeerLog
 from tests.flows.server import Server
 from tests.samples import decision_log, envelope
 from tests.waiting import until
@@ -38,6 +40,14 @@ BODIES: dict[str, Json] = {
     "review_step": {"verdict": "ok"},
     "mark_fact_false": {},
     "quarantine_fact": {"correction": "ours", "confirm": True},
+    "shred_session": {"reason": "ours", "confirm": "none"},
+    # What is recorded under an id that is nowhere opens a session of ours; a name in it must be somewhere.
+    "record_session_thought": {
+        "task_id": "ours",
+        "type": "plan",
+        "content": {"trajectory": "ours"},
+        "references": ["rec_none"],
+    },
 }
 
 
@@ -58,6 +68,7 @@ class House:
         self.answer: Json = answer.json()
         ours = self.home.post("/v1/messages", json=decision_log(identity={"agent_id": "homebody"}))
         self.mine = {"session_id": ours.json()["session_id"], "step": ours.json()["step_id"]}
+        self.mine |= {"tenant_id": "tnt_default", "level": "0", "tile": "000.p/1"}
         user = self.theirs("POST", "/v1/users", json={"name": self.word, "role": "viewer"}).json()
         key = self.theirs("POST", "/v1/keys", json={"role": "agent", "label": self.word}).json()
         versions = {"agent_type": self.word, "versions": [{"version": "1.0.0", "status": "retired"}]}
@@ -101,7 +112,13 @@ class House:
             "decision_id": [self.asked["payload"]["decision_id"]],
             "intervention_id": [rewritten["intervention_id"], injected["intervention_id"]],
             **self._insight(),
+            **self._thoughts(),
             "step": [self.answer["step_id"], self.answer["message_id"]],
+            "audit_event_id": [self.theirs("GET", "/v1/audit/tenant").json()["items"][0]["audit_event_id"]],
+            "tenant_id": [self.tenant_id],
+            **self._federation(),
+            "level": ["6"],  # of a tile that no log has; theirs are tried by their tenant
+            "tile": ["x999/999.p/1"],
             "agent_type": [],  # a name that every tenant may use; see test_instructions
             "capability": [],  # the same
         }
@@ -147,6 +164,37 @@ class House:
         # Numbers of each tenant's own record; see the tests of numbers.
         return ids | {"fact_id": [], "sequence_number": []}
 
+    def _federation(self) -> dict[str, list[str]]:
+        log = PeerLog(f"{self.word}.example/log")
+        made = self.theirs("POST", "/v1/peers", json={"name": self.word, "vkey": log.vkey})
+        assert made.status_code == 201, made.text
+        path, body = f"/v1/witness/{self.tenant_id}/add-checkpoint", witness.write(log.offer(0, 5))
+        assert self.theirs("POST", path, content=body).status_code == 200
+        return {"peer_id": [made.json()["peer_id"]]}
+
+    def _thoughts(self) -> dict[str, list[str]]:
+        """Theirs are sealed under the name of their session; ours is a record of our own."""
+        session_id, task = self.answer["session_id"], {"task_id": self.word}
+        path = f"/v1/sessions/{session_id}"
+        begun = {"intent": self.word, "session_id": session_id} | task
+        plan = task | {"type": "plan", "content": {"trajectory": self.word}}
+        closing = {"type": "reflection", "content": dict.fromkeys(("happened", "proved", "uncertain"), "x")}
+        made = [
+            self.theirs("POST", where, json=body)
+            for where, body in (
+                ("/v1/thought-sessions", begun),
+                (f"{path}/thoughts", plan),
+                (f"{path}/thoughts/verify", None),
+                (f"{path}/thoughts", task | closing),
+                (f"{path}/seal", None),
+            )
+        ]
+        assert {one.status_code for one in made} == {200, 201}, [one.text for one in made]
+        ours = {"task_id": "ours", "type": "plan", "content": {"trajectory": "ours"}}
+        mine = self.home.post(f"/v1/sessions/{self.mine['session_id']}/thoughts", json=ours)
+        self.mine["record_id"] = mine.json()["record_id"]
+        return {"record_id": [made[1].json()["record_id"]]}
+
     def settle(self) -> None:
         """Until what both tenants were sent is folded."""
         until(lambda: self.theirs("GET", "/v1/insight/status").json()["lag_messages"] == 0)
@@ -157,6 +205,7 @@ class House:
         paths = [
             *("audit/tenant?limit=1", f"agents/{self.word}/inbox", "holds", "decisions", "policies", "facts"),
             *("annotations", "views", "reviews?state=done", "fleet/regions", "settings/detectors"),
+            f"sessions/{self.answer['session_id']}/thoughts",
         ]
         return [self.theirs("GET", f"/v1/{path}").json() for path in paths]
 

@@ -14,6 +14,8 @@ READERS = set(PEOPLE)
 APPROVERS, OPERATORS = {"approver", "operator", "admin"}, {"operator", "admin"}
 ON_AGENT = {"agent_id": "matrix"}
 RULE = {"effect": "deny", "match": {"sender": ["matrix"]}}
+PEER = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"  # the standard's own
+THOUGHT = {"task_id": "matrix", "type": "plan", "content": {"trajectory": "matrix"}}
 # S58 by operation; a body is sent where one is needed, ids name nothing and hold up nobody.
 MATRIX: dict[str, tuple[set[str], Any]] = {
     "healthz": ({*ROLES, "nobody"}, None),
@@ -26,6 +28,19 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "audit_tenant": (READERS, None),
     "audit_entity": (READERS, None),
     "audit_verify": ({"auditor", "operator", "admin"}, {}),
+    "session_evidence": ({"auditor", "admin"}, None),
+    "audit_log": (READERS, None),
+    "audit_proof": (READERS, None),
+    "audit_consistency": (READERS, None),
+    "rotate_log_key": ({"admin"}, None),
+    "log_checkpoint": (READERS, None),
+    "log_tile": (READERS, None),
+    "list_peers": (READERS, None),
+    "add_peer": ({"admin"}, {"name": "matrix", "vkey": PEER}),
+    "remove_peer": ({"admin"}, None),
+    "offer_checkpoint": ({"admin"}, None),
+    "add_checkpoint": ({*ROLES, "nobody"}, None),
+    "witnessed_checkpoint": ({*ROLES, "nobody"}, None),
     "list_agents": (READERS, None),
     "get_agent": (READERS, None),
     "list_sessions": (READERS, None),
@@ -136,6 +151,24 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "save_view": (READERS, {"name": "matrix", "query": "matrix"}),
     "list_views": (READERS, None),
     "remove_view": (READERS, None),
+    "start_thought_session": ({*APPROVERS, "agent"}, {"intent": "matrix"}),
+    "record_thought": ({*APPROVERS, "agent"}, THOUGHT),
+    "record_session_thought": ({*APPROVERS, "agent"}, THOUGHT),
+    "verify_thoughts": ({*APPROVERS, "auditor", "agent"}, None),
+    "seal_session": ({*APPROVERS, "agent"}, None),
+    "end_thoughts": ({*APPROVERS, "agent"}, None),
+    "list_thought_sessions": (READERS, None),
+    "session_thoughts": ({*READERS, "agent"}, None),
+    "session_seal": ({*READERS, "agent"}, None),
+    "thought_proof": ({*READERS, "agent"}, None),
+    "list_redaction": ({"admin"}, None),
+    "add_redaction": ({"admin"}, {"type": "builtin", "name": "matrix"}),
+    "remove_redaction": ({"admin"}, None),
+    "try_redaction": ({"admin"}, {"message": {}}),
+    "get_retention": ({"admin"}, None),
+    "put_retention": ({"admin"}, {"days": None}),
+    "shred_message": ({"admin"}, {"message_id": "none", "reason": "matrix", "confirm": "none"}),
+    "shred_session": ({"admin"}, {"reason": "matrix", "confirm": "none"}),
     "create_login": (set(PEOPLE), {}),
     "send_messages": ({*APPROVERS, "agent"}, None),
 }
@@ -143,9 +176,13 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
 QUERIES: dict[str, dict[str, str]] = {
     "compare_sessions": {"left": "none", "right": "none"},
     "read_memory": {"agent": "none"},
+    "audit_consistency": {"from": "1"},
 }
 # Commands that are heard, and find nothing they could be done to: the codes, and the reason.
 CONFLICTED: dict[str, tuple[tuple[int, ...], str]] = {
     "order_policies": ((200, 409), "stale_order"),
     "reconcile_drift": ((409,), "no_conflict"),
+    "add_checkpoint": ((400,), ""),  # nothing is what no log would send
+    "add_peer": ((201, 409), "name_taken"),
+    "add_redaction": ((400, 422), ""),  # there is no such kind: a rule would bind everybody here
 }

@@ -14,8 +14,16 @@ import pytest
 from litestar.routes import HTTPRoute
 
 from observatory.api.app import litestar_app
+from observatory.api.peer_shapes import WITNESS_DOORS
 from observatory.api.windows_door import ROUTES
-from tests.flows import answered, answered_insight
+from tests.flows import (
+    answered,
+    answered_federation,
+    answered_insight,
+    answered_log,
+    answered_redaction,
+    answered_thoughts,
+)
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log
@@ -59,7 +67,7 @@ def test_every_operation_has_an_id_a_summary_and_its_refusals(document: Json) ->
         assert one["summary"], one["operationId"]
         needs_key = one.get("security") != []
         assert ("401" in one["responses"]) == needs_key, one["operationId"]
-        assert needs_key or one["operationId"] in ("healthz", "readyz")
+        assert needs_key or one["operationId"] in ("healthz", "readyz", *WITNESS_DOORS)
 
 
 @pytest.mark.req(4, 46, 50)
@@ -160,6 +168,7 @@ def test_answers_fit_the_document(server: Server, own: Tenant, document: Json) -
         ("get_message", http.get(f"/v1/messages/{first['message_id']}")),
         ("get_message", http.get("/v1/messages/none")),
         ("audit_trace", http.get(f"/v1/audit/trace/{first['session_id']}")),
+        ("session_evidence", http.get(f"/v1/sessions/{first['session_id']}/evidence")),
         ("audit_tenant", http.get("/v1/audit/tenant")),
         ("audit_entity", http.get(f"/v1/audit/entity/{name}")),
         ("audit_verify", http.post("/v1/audit/verify", json={})),
@@ -193,6 +202,9 @@ def test_answers_fit_the_document(server: Server, own: Tenant, document: Json) -
         *answered.answered_at_gates(server, name),
         *answered.decided(server),
         *answered.mapped_and_priced(http, name, first["session_id"]),
+        *answered_log.proven(own),
+        *answered_log.followed(server),
+        *answered_federation.federated(own),
         *answered_insight.drilled_down(own),
         *answered_insight.drilled_into_every_type(own),
         *answered_insight.alarmed(own),
@@ -200,6 +212,8 @@ def test_answers_fit_the_document(server: Server, own: Tenant, document: Json) -
         *answered_insight.looked_for(own),
         *answered_insight.spent(own),
         *answered_insight.windowed(own),
+        *answered_thoughts.thought(own),
+        *answered_redaction.redacted(own),
         ("disable_user", http.post(f"/v1/users/{user.json()['user_id']}/disable")),
         ("create_login", http.post("/v1/logins", json={})),
         ("create_login", http.post("/v1/logins", json={"user_id": "usr_none"})),
@@ -235,7 +249,7 @@ def test_the_doors_beside_ingest_survive_nonsense(server: Server, document: Json
         (method.upper(), re.sub(r"\{\w+\}", "none", path))
         for path, methods in document["paths"].items()
         for method, one in methods.items()
-        if "requestBody" in one and one["operationId"] != "send_messages"
+        if "requestBody" in one and one["operationId"] not in ("send_messages", "add_checkpoint")
     ]
     assert len(commands) >= 25
     bodies = (b"", b"nonsense", b"[]", b"null", b"7", b"\xff", b"[" * 100_000, b'{"role": "\\ud800"}')

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from observatory.api.peer_shapes import WITNESS_DOORS
 from tests.flows.databases import DATABASES
 from tests.flows.house import BODIES, House, operations
 from tests.flows.server import Server
@@ -58,7 +59,8 @@ def test_ids_of_another_tenant_are_answered_as_if_they_did_not_exist_s54(server:
     before = house.state()
     for method, path, operation in operations(house.server):
         body = BODIES.get(operation["operationId"])
-        if operation["operationId"] == "read_inbox":  # makes an agent of one's own; see the next test
+        # The first makes an agent of one's own, see the next test; the others need no key: test_federation.
+        if operation["operationId"] in ("read_inbox", *WITNESS_DOORS):
             continue
         for known, nowhere in named_in_path(house, path):
             one, other = (house.home.request(method, url, json=body) for url in (known, nowhere))
@@ -106,6 +108,11 @@ def named_in_bodies(ids: Json, ours: Json, me: str) -> Iterator[tuple[str, str, 
         yield "POST", f"{path}/rewrite", ours | {"original_message_id": ident}
     yield "POST", "/v1/agents", {"agent_id": "homebody", "owner": ids["user_id"]}
     yield "PUT", "/v1/policies/order", {"order": [ids["rule_id"]]}
+    thought = {"task_id": "ours", "type": "plan", "content": {"trajectory": "ours"}}
+    yield "POST", "/v1/thoughts", thought | {"references": [ids["record_id"]]}
+    yield "POST", "/v1/thoughts", thought | {"audit_event_ids": [ids["audit_event_id"]]}
+    begun = {"intent": "ours", "predecessor_session_id": ids["session_id"]}
+    yield "POST", "/v1/thought-sessions", begun
     person, answer = {"entity_id": me, "entity_type": "user"}, {"decision_id": ids["decision_id"]}
     yield "POST", "/v1/messages", envelope("decision_response", sender=person, payload=answer)
 
@@ -160,6 +167,7 @@ def test_rules_and_switches_over_anothers_names_see_nothing_of_theirs_s54(server
 BY = ("agent", "session", "cluster", "type", "tool", "model")
 ASKED: dict[str, list[Json]] = {
     "list_reviews": [{"state": "open"}, {"state": "done"}],
+    "audit_consistency": [{"from": 1}],
     "list_costs": [{"by": by} for by in BY],
     "cost_heatmap": [{"by": by} for by in BY[:3]],
     "fleet_map": [
@@ -173,6 +181,7 @@ ASKED: dict[str, list[Json]] = {
 FULL = {
     *("list_annotations", "list_views", "list_facts", "list_reviews", "entropy_alerts", "search", "drift"),
     *("list_costs", "cost_heatmap", "cost_burn", "cost_gaps", "fleet_map", "get_regions", "list_messages"),
+    "list_thought_sessions",
     *(
         "list_agents",
         "list_instructions",

@@ -64,5 +64,5 @@ def test_the_verifier_shares_no_code_with_the_writer() -> None:
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not [name for name in imported if name.startswith(("observatory", "None", "."))]
-    allowed = {"collections", "hashlib", "itertools", "json", "msgspec", "typing"}
+    allowed = {"collections", "functools", "hashlib", "itertools", "json", "msgspec", "typing"}
     assert {name.split(".")[0] for name in imported} <= allowed

@@ -315,7 +315,7 @@ def test_the_four_panels_tell_throughput_cost_health_and_latency(atlas: Server, 
     window.role("region", "Throughput").get_by_text("1 h", exact=True).click()
     window.at(r".*window=1h")
     health = window.role("region", "Health")
-    for part in ("gateway", "bus", "database", "insight"):
+    for part in ("gateway", "bus", "database", "insight", "log"):
         line = health.get_by_role("listitem").filter(has=window.page.get_by_text(part, exact=True))
         expect(line).to_contain_text(re.compile("well|strained|down"))
     cost = window.role("region", "Cost heatmap")

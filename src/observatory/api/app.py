@@ -36,6 +36,7 @@ from observatory.api.decisions import decisions
 from observatory.api.detectors import detectors
 from observatory.api.drift import drift_router
 from observatory.api.entropy import entropy
+from observatory.api.evidence import evidence_router
 from observatory.api.facts import facts
 from observatory.api.fleet import fleet
 from observatory.api.forensics import forensics
@@ -47,10 +48,14 @@ from observatory.api.infection import infection
 from observatory.api.insight import insight
 from observatory.api.instructions import instructions
 from observatory.api.kill_switch import kill_switch
+from observatory.api.log import proof_log
+from observatory.api.log_health import log_metrics, unsigned
 from observatory.api.memory import memory
 from observatory.api.metrics import exposition, insight_metrics
 from observatory.api.panels import panels
+from observatory.api.peers import peers_router
 from observatory.api.policies import policies
+from observatory.api.redaction import redaction_router
 from observatory.api.regions import regions
 from observatory.api.registry import registry
 from observatory.api.relay import relay
@@ -58,9 +63,11 @@ from observatory.api.reviews import reviews
 from observatory.api.routing import routing
 from observatory.api.search import search_router
 from observatory.api.sessions import sessions
+from observatory.api.thoughts import thoughts_router
 from observatory.api.views import views
 from observatory.api.waiting import waiting_router
 from observatory.api.windows_door import WINDOWS, page_of_ours
+from observatory.api.witness import witness_router
 from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
 from observatory.gateway import access
 from observatory.protocol.answers import Refused
@@ -92,7 +99,10 @@ async def readyz(house: Here) -> Response[bytes]:
         return json({"status": "not_ready", "detail": str(error)}, 503)
     if house.committer.struggling:
         return json({"status": "not_ready", "detail": "the last commit could not be made durable"}, 503)
-    return json({"status": "ready", "database": house.store.dialect, "waiting": house.committer.waiting[0]})
+    told: dict[str, Any] = {"database": house.store.dialect, "waiting": house.committer.waiting[0]}
+    if house.sealer.refused:  # what is sent is stored all the same
+        told["detail"] = unsigned(house)
+    return json({"status": "ready", **told})
 
 
 @get(
@@ -104,7 +114,8 @@ async def readyz(house: Here) -> Response[bytes]:
 )
 async def metrics(request: Call, house: Here) -> Response[str]:
     await need(request, house, "read")
-    return Response(exposition(house) + await insight_metrics(house), media_type="text/plain; version=0.0.4")
+    told = exposition(house) + log_metrics(house) + await insight_metrics(house)
+    return Response(told, media_type="text/plain; version=0.0.4")
 
 
 @get("/docs", include_in_schema=False)
@@ -235,6 +246,10 @@ HANDLERS: list[Any] = [
     login,
     logout,
     forensics,
+    proof_log,
+    evidence_router,
+    peers_router,
+    witness_router,
     registry,
     routing,
     channel,
@@ -257,6 +272,7 @@ HANDLERS: list[Any] = [
     decisions,
     god_mode,
     policies,
+    redaction_router,
     budgets,
     kill_switch,
     instructions,
@@ -268,6 +284,7 @@ HANDLERS: list[Any] = [
     drift_router,
     search_router,
     views,
+    thoughts_router,
 ]
 
 

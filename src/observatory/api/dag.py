@@ -18,6 +18,7 @@ from observatory.api.answers import MAX_SEQUENCE, Refusal, json
 from observatory.api.gate import need
 from observatory.api.graphs import Loaded, Row, load, session_row
 from observatory.api.house import Call, Here, House
+from observatory.api.session_rows import is_sealed
 from observatory.insight.seen import Seen
 from observatory.projections.step import detail
 from observatory.protocol import clock
@@ -122,6 +123,7 @@ async def _about(house: House, tenant_id: str, seen: Seen) -> dict[str, Any]:
         "rewrites": [_rewrite(row) for row in rewrites],
         "annotations": [annotation_item(row, seen) for row in notes if row["removed_ns"] is None],
         "review": _review(reviews[0]) if reviews else None,
+        "sealed": await is_sealed(house, tenant_id, seen.session_id, seen.seq),
         "links": {
             "message": f"/v1/messages/{seen.message_id}",
             "exact_bytes": f"/v1/messages/{seen.message_id}?raw=true",

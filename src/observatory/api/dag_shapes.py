@@ -116,6 +116,7 @@ class StepAnswer(DagNode, kw_only=True):
     annotations: list[AnnotationItem]
     review: dict[str, Any] | None
     links: dict[str, str]
+    sealed: bool = False  # its session's thoughts are under a Merkle root
 
 
 class ComparedStep(msgspec.Struct, kw_only=True):

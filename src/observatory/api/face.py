@@ -16,6 +16,8 @@ from observatory.api.app import litestar_app
 from observatory.api.house import House
 from observatory.api.ingest import Ingest
 from observatory.api.live import Live
+from observatory.api.mcp_door import PATH as MCP
+from observatory.api.mcp_door import McpDoor
 from observatory.api.sockets import Socket
 from observatory.protocol.answers import Refused
 
@@ -34,6 +36,7 @@ class Face:
         self._ingest = Ingest(house)
         self._live = Live(house)
         self._channel = channel.AgentChannel(house)
+        self._mcp = McpDoor(house, self)
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         kind, headers = scope["type"], scope.get("headers", ())
@@ -54,6 +57,8 @@ class Face:
         if kind == "http":
             if path == "/v1/messages" and scope["method"] == "POST":
                 await self._ingest.post(scope, receive, send)
+            elif path == MCP:
+                await self._mcp(scope, receive, send)
             else:
                 await self._litestar(scope, receive, send)  # type: ignore[arg-type]
             return

@@ -16,8 +16,9 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, make_cursor, page, read_cursor
 from observatory.api.gate import need
 from observatory.api.house import Call, Here
+from observatory.api.log_verification import LogCheck
+from observatory.api.shredded import items_of
 from observatory.api.verification import VerifyRequest, verify_range
-from observatory.daemons.publisher import item_of
 from observatory.ports import EventFilter, MessageFilter, StoredEvent
 from observatory.protocol import clock
 from observatory.protocol.identity import agent_entity_id, canonical_uuid
@@ -51,7 +52,8 @@ async def list_messages(
     )
     found = await house.store.messages(principal.tenant_id, where, limit + 1, newest_first)
     last = found[limit - 1].sequence_number if len(found) > limit else None
-    return json(page([item_of(message) for message in found], limit, last))
+    items = await items_of(house, principal.tenant_id, found[:limit])
+    return json(page([*items, *found[limit:]], limit, last))
 
 
 @get(
@@ -76,7 +78,7 @@ async def get_message(
                 410, "shredded", "the bytes of this message were shredded by order; its proof stands"
             )
         return Response(found.raw, media_type="application/octet-stream")
-    return json(item_of(found))
+    return json((await items_of(house, principal.tenant_id, [found]))[0])
 
 
 @get(
@@ -140,7 +142,8 @@ async def audit_verify(request: Call, house: Here, data: JSONBody[VerifyRequest]
     principal = await need(request, house, "verify")
     if data.tenant_id is not None and data.tenant_id != principal.tenant_id:
         raise Refusal(403, "foreign_tenant", "this key belongs to another tenant")
-    return json(await verify_range(house.store, principal.tenant_id, data))
+    log = LogCheck(house.sealer, principal.tenant_id)
+    return json(await verify_range(house.store, log, principal.tenant_id, data))
 
 
 def _events(found: list[StoredEvent], limit: int) -> Response[bytes]:

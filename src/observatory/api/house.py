@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from litestar import Request
 from litestar.di import NamedDependency
 
 from observatory.api.auth import Auth
+from observatory.api.pace import Pace
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
+from observatory.daemons.federation import Federation
 from observatory.daemons.feed import Feed
 from observatory.daemons.publisher import Publisher
+from observatory.daemons.sealer import Sealer
 from observatory.gateway.committer import Committer
 from observatory.insight.derived import Derived
 from observatory.ports import Store
+from observatory.protocol.asgi import Answer, Headers
 from observatory.settings import Settings
 from observatory.state import Act, Principal, Verdict
 
@@ -30,6 +34,16 @@ class Doors:
 
     def count(self, code: int, times: int = 1) -> None:
         self.answers[code] = self.answers.get(code, 0) + times
+
+
+class McpRoom(Protocol):
+    """What speaks MCP; the doors and `mcp_server.py` know each other by this alone."""
+
+    async def answer(self, who: Principal, headers: Headers, body: bytes, ask: Any) -> Answer:
+        """To one POST of a known caller. `ask` is one of our own doors, asked with the caller's key."""
+
+    async def turned_away(self, who: Principal, reason: str) -> None:
+        """Put on record that the door refused what a known caller sent, unread."""
 
 
 @dataclass
@@ -46,6 +60,12 @@ class House:
     doors: Doors = field(default_factory=Doors)
     clock: Callable[[], int] = time.time_ns
     started_ns: int = field(default_factory=time.time_ns)
+    sealer: Sealer = field(init=False)  # made with the house it works for
+    federation: Federation = field(init=False)  # the same
+    # At the doors without a key: one address, and one log that is known.
+    knocks: Pace = field(default_factory=lambda: Pace(burst=512, per_s=64))
+    offers: Pace = field(default_factory=lambda: Pace(burst=128, per_s=2))
+    mcp: McpRoom | None = None
 
     async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
         """Submit an act that may change access; whatever was cached of it is forgotten."""

@@ -23,6 +23,7 @@ from observatory.errors import GatewayStopped, QueueFull
 from observatory.gateway.interceptor import Limits, NotJson, Violation, intercept
 from observatory.protocol.answers import Fault, Refused, Rejected
 from observatory.protocol.message import Message
+from observatory.protocol.otel import TraceContext, read_context
 from observatory.state import Arrival, Breach, Principal, Submission, Verdict
 
 Scope = MutableMapping[str, Any]
@@ -61,9 +62,9 @@ class Ingest:
             if body is None:
                 return  # the client went away before it had said everything; nothing was taken
             if kind == JSON:
-                await self._one(principal, body, send)
+                await self._one(principal, body, send, context_of(headers))
             else:
-                await self._many(principal, body, send)
+                await self._many(principal, body, send, context_of(headers))
         except BodyError as error:
             await self._answer(send, error.code, encode(error.answer))
         except QueueFull as full:
@@ -115,14 +116,16 @@ class Ingest:
             raise BodyError(400, "not_gzip", "the gzip body is cut short, or holds more than one member")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def judge(self, principal: Principal, now_ns: int, raw: bytes) -> Submission | Verdict:
+    def judge(
+        self, principal: Principal, now_ns: int, context: TraceContext | None, raw: bytes
+    ) -> Submission | Verdict:
         """One body at the boundary: what goes on to the corridor, or the answer when nothing does.
 
         Runs in the lane's thread and is pure; `now_ns` is when the request had come in.
         """
         found = intercept(raw, self._limits)
         if isinstance(found, Message):
-            return Arrival(found, principal, now_ns, len(raw))
+            return Arrival(found, principal, now_ns, len(raw), context=context)
         if isinstance(found, Violation):
             answer = Rejected(
                 reason="schema_violation", faults=found.faults, raw_payload_hash=found.raw_payload_hash
@@ -152,16 +155,20 @@ class Ingest:
         fault = Fault(path="", problem=f"a message may have {found.limit} bytes at most")
         return Verdict(413, Rejected(reason="too_large", faults=(fault,)))
 
-    def _hand_in(self, principal: Principal, bodies: Sequence[bytes]) -> asyncio.Future[list[Verdict]]:
-        judge = partial(self.judge, principal, self._house.clock())
+    def _hand_in(
+        self, principal: Principal, bodies: Sequence[bytes], context: TraceContext | None = None
+    ) -> asyncio.Future[list[Verdict]]:
+        judge = partial(self.judge, principal, self._house.clock(), context)
         return self._house.committer.enqueue_bodies(principal.tenant_id, bodies, judge)
 
-    async def _one(self, principal: Principal, body: bytes, send: Send) -> None:
-        verdict = (await self._hand_in(principal, [body]))[0]
+    async def _one(self, principal: Principal, body: bytes, send: Send, context: TraceContext | None) -> None:
+        verdict = (await self._hand_in(principal, [body], context))[0]
         extra = [(b"retry-after", b"1")] if verdict.code == 503 else None
         await self._answer(send, verdict.code, encode(verdict.answer), extra)
 
-    async def _many(self, principal: Principal, body: bytes, send: Send) -> None:
+    async def _many(
+        self, principal: Principal, body: bytes, send: Send, context: TraceContext | None
+    ) -> None:
         lines = body.split(b"\n")
         if not lines[-1].strip():
             lines.pop()
@@ -170,7 +177,7 @@ class Ingest:
             raise BodyError(413, "too_many_lines", f"a request may have {limit} lines at most")
         if not lines:
             raise BodyError(400, "empty", "the body holds no line")
-        await self._answer_lines(send, await self._hand_in(principal, lines))
+        await self._answer_lines(send, await self._hand_in(principal, lines, context))
 
     async def _answer_lines(self, send: Send, verdicts: list[Verdict]) -> None:
         if all(verdict.code == 503 for verdict in verdicts):
@@ -232,6 +239,14 @@ class Ingest:
             verdict = outcome if isinstance(outcome, Verdict) else (await outcome)[0]
             self._house.doors.count(verdict.code)
             await socket.send(b'{"id":' + encode(ident) + b"," + line_of(verdict)[1:])
+
+
+def context_of(headers: dict[bytes, bytes]) -> TraceContext | None:
+    """The caller's trace, if it says so as W3C wants it said; of all messages of the request."""
+    parent = headers.get(b"traceparent")
+    if parent is None:
+        return None
+    return read_context(parent.decode("latin-1"), headers.get(b"tracestate", b"").decode("latin-1"))
 
 
 class Frame(msgspec.Struct):

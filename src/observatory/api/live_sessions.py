@@ -13,7 +13,7 @@ from typing import Any
 
 from observatory.api.house import House
 from observatory.api.live_reading import touches
-from observatory.api.session_rows import Beside, agents_of, caps_of, halts_of, session_item
+from observatory.api.session_rows import Beside, agents_of, caps_of, halts_of, sealed_of, session_item
 from observatory.api.sessions import LastWord, standing_of
 from observatory.daemons.feed_channel import Key, Look
 from observatory.errors import StoreError
@@ -88,7 +88,8 @@ class SessionsSource:
         crew = {number for line in self._lines.values() for number in line.agents} - self._agents.keys()
         self._agents |= await agents_of(house, tenant_id, crew)
         paused, deciding = await halts_of(house, tenant_id)
-        self._beside = Beside(self._lines, self._agents, paused, deciding, await caps_of(house, tenant_id))
+        caps, sealed = await caps_of(house, tenant_id), await sealed_of(house, tenant_id, rows)
+        self._beside = Beside(self._lines, self._agents, paused, deciding, caps, sealed)
 
     async def _read_on(self, rows: list[Row]) -> None:
         derived, tenant_id = self._house.derived, self._tenant_id

@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 from litestar import Litestar
 
+from observatory.api.log_shapes import LOG_PLAIN
+from observatory.api.peer_shapes import PEER_PLAIN, WITNESS_DOORS
 from observatory.api.shapes import ANSWERS
 from observatory.api.verification import VerifyAnswer
 from observatory.gateway.detectors import BadSettings
+from observatory.ledger.witness import SIZE_TYPE
 from observatory.protocol import schemas
 from observatory.protocol.answers import Accepted, Refused, Rejected
 from observatory.protocol.decision_log import DecisionLog
@@ -31,9 +34,11 @@ ALSO_GOOD = {
     "mark_fact_false": ("200", "It was marked already"),
     "quarantine_fact": ("200", "What would happen, or all of it was done before"),
     "reconcile_drift": ("200", "All of them were told before"),
+    "add_peer": ("200", "It was known already"),
 }
 # They name an agent, a session or a step by a parameter of the query.
-NAMING = ("compare_sessions", "list_facts", "read_memory", "drift")
+NAMING = ("compare_sessions", "list_facts", "read_memory", "drift", "start_thought_session", "record_thought")
+PLAIN = LOG_PLAIN | PEER_PLAIN
 SETTINGS = ("put_detectors", "put_regions")  # they list every fault
 # Their content is a message, judged as one.
 JUDGED = ("rewrite", "edit", "respond_decision")
@@ -58,7 +63,7 @@ def openapi(app: Litestar) -> dict[str, Any]:
     document["info"]["description"] = (
         "Validate, govern and archive what agents decide. Lists answer `{items, next_cursor}`; every "
         "refusal answers `{status, reason, detail}`. Sockets: `WS /v1/live`, `WS /v1/ingest`, "
-        "`WS /v1/agents/{agent_id}/channel`."
+        "`WS /v1/agents/{agent_id}/channel`. MCP: `POST /mcp`."
     )
     for path in document["paths"].values():
         for operation in path.values():
@@ -78,7 +83,7 @@ def _structs(name: str) -> tuple[Any, ...]:
 
 def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     name = operation["operationId"]
-    public = name in ("healthz", "readyz")
+    public = name in ("healthz", "readyz", *WITNESS_DOORS)
     good = next(code for code in operation["responses"] if code.startswith("2"))
     responses: dict[str, Any] = {good: operation["responses"][good]}
     if name in ANSWERS:
@@ -95,6 +100,13 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     if name == "get_rewrite":
         content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
         responses[good] = {"description": operation.get("summary", ""), "content": content}
+    if name == "session_evidence":
+        content = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+        responses[good] = {"description": operation.get("summary", ""), "content": content}
+    if name in PLAIN:
+        content = responses[good]["content"] if name in ANSWERS else {}
+        content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in PLAIN[name]}
+        responses[good] = {"description": operation.get("summary", ""), "content": content}
     refused = {"application/json": {"schema": known[Refused]}}
     codes = {"400": "Not valid"} if operation.get("parameters") or "requestBody" in operation else {}
     if "requestBody" in operation:
@@ -109,20 +121,36 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
         codes |= {"429": "The queue is full; see Retry-After", "503": "The store cannot be reached"}
         if name in ("create_key", "create_login"):
             codes["404"] = "There is no such user"
+        if name == "shred_message":
+            codes["404"] = "There is no such message"
         if name in NAMING:
             codes["404"] = "There is no such agent, session or step"
         if "{" in name or any(p.get("in") == "path" for p in operation.get("parameters", [])):
             codes |= {"404": "There is no such thing", "409": "In conflict with what is there"}
         if name in ("get_message", "get_rewrite", "rewrite", "edit"):
             codes["410"] = "Shredded by order"
-        if name in ("audit_verify",):
+        if name in ("audit_verify", "audit_consistency"):
             codes["422"] = "The range is not one"
+        if name in ("audit_verify", "audit_consistency", "rotate_log_key"):
+            codes["409"] = "The log is not signed so far"
+        if name in ("audit_proof", "audit_consistency", "log_tile", "session_evidence"):
+            codes["500"] = "The stored log is broken"
     else:
         operation["security"] = []
         if name == "readyz":
             codes["503"] = "Nothing can be stored now"
+        if name in WITNESS_DOORS:
+            codes |= {"404": "No such log is known", "429": "Asked too often"}
+        if name == "add_checkpoint":
+            codes |= {"403": "No known key signed it", "413": "Too large", "422": "The proof does not hold"}
+            codes["503"] = "Nothing can be signed or stored now"
     for code, text in codes.items():
         responses[code] = {"description": text, "content": refused}
+    if name == "add_checkpoint":
+        plain = {"schema": {"type": "string"}}
+        operation["requestBody"] = {"required": True, "content": {"text/plain": plain}}
+        told = "The old size is not what was cosigned last, which is answered"
+        responses["409"] = {"description": told, "content": {SIZE_TYPE: plain}}
     if name in JUDGED:
         either = {"oneOf": [known[Refused], known[Rejected]]}
         responses["422"] = {"description": "Not valid", "content": {"application/json": {"schema": either}}}

@@ -20,6 +20,7 @@ from observatory.api.answers import json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.api.insight import status_of
+from observatory.api.log_health import Health, HealthPart, LogHealth, log_health
 from observatory.api.regions import places_of
 from observatory.api.session_rows import rooms
 from observatory.errors import ObservatoryError, StoreError
@@ -34,7 +35,6 @@ UNFOLDED = 20_000  # numbers the analyst has not come to that are counted out of
 TRIES = 3
 SLOW_PING_MS, LATE_S, FULL = 250.0, 10.0, 0.5
 MEASURED = "from the making of a delivery to its acknowledgement by the receiver, by the gateway's clock"
-Health = Literal["ok", "degraded", "down"]
 RANK: dict[str, int] = {"ok": 0, "degraded": 1, "down": 2}
 Row = dict[str, Any]
 
@@ -89,11 +89,6 @@ class LatencyAnswer(msgspec.Struct, kw_only=True):
     all: LatencySpread
 
 
-class HealthPart(msgspec.Struct, kw_only=True):
-    status: Health
-    text: str
-
-
 class GatewayHealth(HealthPart, kw_only=True):
     up_since: str
     version: str
@@ -133,6 +128,7 @@ class FleetHealth(msgspec.Struct, kw_only=True):
     bus: BusHealth
     database: DatabaseHealth
     insight: InsightHealth
+    log: LogHealth
 
 
 @get("/fleet/throughput", summary="Messages by second or by minute", operation_id="fleet_throughput")
@@ -216,6 +212,7 @@ async def fleet_health(request: Call, house: Here) -> Response[bytes]:
         },
         "database": database,
         "insight": insight,
+        "log": await log_health(house, tenant_id),
     }
     worst = max((part["status"] for part in parts.values()), key=RANK.__getitem__)
     return json({"as_of": from_ns(house.clock()), "status": worst, **parts})

@@ -18,6 +18,7 @@ from observatory.errors import StoreError
 from observatory.gateway import budget
 from observatory.insight.rooms import Rooms
 from observatory.insight.session_lines import SessionLine
+from observatory.insight.thoughts import Thoughts
 from observatory.projections.session_status import Cap, Caps, SessionStatus, status_of
 from observatory.projections.stuck import Stuck
 from observatory.protocol.clock import from_ns
@@ -62,6 +63,7 @@ class SessionItem(msgspec.Struct, kw_only=True):
     agent_names: list[str]
     paused: int
     status: SessionStatus
+    sealed: bool = False  # its thoughts are under a Merkle root
 
 
 class Beside(NamedTuple):
@@ -72,6 +74,7 @@ class Beside(NamedTuple):
     paused: Mapping[int, int]
     deciding: Collection[int]
     caps: Caps
+    sealed: Collection[str] = ()  # ids
 
 
 def rooms(house: House) -> Rooms:
@@ -83,7 +86,22 @@ def rooms(house: House) -> Rooms:
 async def beside(house: House, tenant_id: str, rows: list[Row]) -> Beside:
     lines = await lines_of(house, tenant_id, [row["session_no"] for row in rows])
     agents = await agents_of(house, tenant_id, {number for line in lines.values() for number in line.agents})
-    return Beside(lines, agents, *await halts_of(house, tenant_id), await caps_of(house, tenant_id))
+    halts, caps = await halts_of(house, tenant_id), await caps_of(house, tenant_id)
+    return Beside(lines, agents, *halts, caps, await sealed_of(house, tenant_id, rows))
+
+
+async def sealed_of(house: House, tenant_id: str, rows: list[Row]) -> set[str]:
+    store = house.store
+    assert isinstance(store, Thoughts)  # a promise of every store
+    return await store.sealed_among(tenant_id, [row["session_id"] for row in rows])
+
+
+async def is_sealed(house: House, tenant_id: str, session_id: str, number: int) -> bool:
+    """Whether a step came before its session's thoughts were closed and sealed: later ones are not meant."""
+    store = house.store
+    assert isinstance(store, Thoughts)  # a promise of every store
+    before = await store.sealed_before(tenant_id, session_id)
+    return before is not None and number < before
 
 
 async def lines_of(house: House, tenant_id: str, numbers: list[int]) -> dict[int, SessionLine]:
@@ -154,4 +172,5 @@ def session_item(
         "status": status_of(
             row, ended=ended, paused=paused, deciding=number in around.deciding, stuck=stuck is not None
         ),
+        "sealed": row["session_id"] in around.sealed,
     }

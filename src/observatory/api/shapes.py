@@ -35,12 +35,17 @@ from observatory.api.kill_switch import (
     KillSwitchList,
     ReleasedKillSwitch,
 )
+from observatory.api.log_shapes import LOG_ANSWERS
 from observatory.api.panels import PANEL_ANSWERS
+from observatory.api.peer_shapes import PEER_ANSWERS
 from observatory.api.policies import PolicyItem, PolicyList, RemovedPolicy
+from observatory.api.redaction import REDACTION_ANSWERS
 from observatory.api.relay_shapes import HoldItem, InterventionItem
 from observatory.api.search_shapes import SEARCH_ANSWERS
 from observatory.api.session_rows import SessionItem
 from observatory.api.sessions import SessionAnswer
+from observatory.api.shredded import ShreddedBy
+from observatory.api.thought_shapes import THOUGHT_ANSWERS
 from observatory.api.verification import VerifyAnswer
 from observatory.api.waiting import WaitingAnswer
 from observatory.gateway.inbox import Acked
@@ -69,6 +74,7 @@ class MessageItem(msgspec.Struct, kw_only=True):
     parent_inferred: bool
     interrupt_signal: Literal["pause", "rewrite"] | None
     rewritten: bool
+    shredded: ShreddedBy | None = None
     message: dict[str, Any] | None
 
 
@@ -235,6 +241,7 @@ class InboxItem(msgspec.Struct, kw_only=True):
     session_id: str | None
     created_at: str
     traceparent: str | None
+    tracestate: str | None
     message_id: str | None
     message_type: str | None
     sender: InboxSender | None
@@ -253,7 +260,11 @@ ANSWERS: dict[str, Any] = (
     | ROOM_ANSWERS
     | FACT_ANSWERS
     | DAG_ANSWERS
+    | LOG_ANSWERS
+    | PEER_ANSWERS
+    | REDACTION_ANSWERS
     | SEARCH_ANSWERS
+    | THOUGHT_ANSWERS
     | {
         "agent_sessions": Page[AgentSession],
         "list_alerts": Page[AlertNotice],

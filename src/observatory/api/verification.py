@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from observatory.api.answers import Refusal
+from observatory.api.log_verification import LogCheck
 from observatory.ledger.verify import ChainCheck, Result, payload_matches
 from observatory.ports import Archive, EventFilter, MessageFilter, StoredEvent, StoredMessage
 from observatory.protocol.clock import from_ns
@@ -50,7 +51,7 @@ class VerifyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     checks: dict[str, bool | None]
 
 
-async def verify_range(store: Archive, tenant_id: str, asked: VerifyRequest) -> VerifyAnswer:
+async def verify_range(store: Archive, log: LogCheck, tenant_id: str, asked: VerifyRequest) -> VerifyAnswer:
     head, head_hash = await store.head(tenant_id)
     last = asked.to_sequence if asked.to_sequence is not None else head
     if asked.from_sequence > max(last, 1):
@@ -58,6 +59,7 @@ async def verify_range(store: Archive, tenant_id: str, asked: VerifyRequest) -> 
     check = await _begin(store, tenant_id, asked.from_sequence)
     if check is None:
         raise Refusal(422, "bad_range", f"from_sequence lies past the head, which is {head}")
+    await log.begin(asked.from_sequence, last)
     cursor, payload_break = asked.from_sequence - 1, None
     while cursor < last and payload_break is None:
         end = min(last, cursor + PAGE) + 1
@@ -72,10 +74,14 @@ async def verify_range(store: Archive, tenant_id: str, asked: VerifyRequest) -> 
         if not await asyncio.to_thread(check.feed, rows):
             break
         payload_break = await asyncio.to_thread(_first_foreign_payload, events, messages)
+        await log.feed([event.leaf_hash for event in events])
         cursor = events[-1].sequence_number
     # Asked for everything: then the chain must end where the head says it does.
     expected = (head, head_hash) if asked.to_sequence is None and payload_break is None else None
-    return _answer(check.result(expected), tenant_id, asked.from_sequence, last, payload_break)
+    result = check.result(expected)
+    if result.valid and payload_break is None and result.last_sequence >= last:
+        await log.end(to_head=asked.to_sequence is None)
+    return _answer(result, tenant_id, asked.from_sequence, last, payload_break, log)
 
 
 async def _begin(store: Archive, tenant_id: str, start: int) -> ChainCheck | None:
@@ -101,7 +107,7 @@ def _first_foreign_payload(events: list[StoredEvent], messages: list[StoredMessa
 
 
 def _answer(
-    found: Result, tenant_id: str, start: int, last: int, foreign: VerifyBreak | None
+    found: Result, tenant_id: str, start: int, last: int, foreign: VerifyBreak | None, log: LogCheck
 ) -> VerifyAnswer:
     broken = foreign
     if broken is None and found.first_break is not None:
@@ -110,10 +116,11 @@ def _answer(
     if broken is None and found.last_sequence < last:
         sentence = f"The record ends at {found.last_sequence}; {last} was asked for."
         broken = VerifyBreak(found.last_sequence + 1, "missing_tail", sentence)
+    if broken is None and log.sentence is not None:
+        broken = VerifyBreak(log.at, log.what, log.sentence)
     checks = {name: value for name, value in msgspec.structs.asdict(found.held).items() if name != "columns"}
     checks["payloads"] = foreign is None if found.events_verified else None
-    # The log's root and signature come with the sealer; until then nothing is claimed of them.
-    checks |= {"log_root": None, "signature": None}
+    checks |= {"log_root": log.root, "signature": log.signature}
     return VerifyAnswer(
         valid=broken is None,
         events_verified=found.events_verified,

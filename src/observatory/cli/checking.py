@@ -2,6 +2,7 @@
 
 The chain is `ledger.verify`'s business. Here the archive beside it is checked too: every event that names
 a message's digest must have that message, and its bytes must hash to it unless they were shredded by order.
+Of the log each process brings back its part (`Span`); joined they give the root, as of any size asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from observatory.cli.terminal import CommandFailed
 from observatory.cli.trail import Stored, Trail, open_trail
 from observatory.ledger.export import hashes_of
 from observatory.ledger.verify import GENESIS, Break, ChainCheck, Result, merge, plan_segments
+from observatory.ledger.verify_log import Span
 
 Advance = Callable[[int], None]
 # Below this a process of its own costs more than it saves.
@@ -30,6 +32,7 @@ class Segment(msgspec.Struct, frozen=True):
     start: int
     end: int
     payloads: bool
+    sizes: tuple[int, ...] = ()  # of the log, whose roots are asked for
 
 
 class PayloadBreak(msgspec.Struct, frozen=True):
@@ -45,6 +48,9 @@ class Found(msgspec.Struct):
     payloads: int = 0
     shredded: int = 0
     payload_break: PayloadBreak | None = None
+    spans: tuple[Span, ...] = ()  # one for each size asked for
+    claims: dict[int, int] = {}  # shredded message -> the event its row names
+    orders: dict[int, int] = {}  # message -> the event that ordered it to be shredded
 
     @property
     def first_break(self) -> Break | PayloadBreak | None:
@@ -63,6 +69,7 @@ class _Body(msgspec.Struct):
     command: str | None = None
     after_hash: str | None = None
     held_sequence_number: int | None = None
+    shredded_sequence_numbers: tuple[int, ...] = ()
 
 
 class _Named(msgspec.Struct):
@@ -78,6 +85,8 @@ class Payloads:
 
     def __init__(self) -> None:
         self.checked = self.shredded = 0
+        self.claims: dict[int, int] = {}
+        self.orders: dict[int, int] = {}
 
     def first_foreign(self, rows: Iterable[Stored]) -> PayloadBreak | None:
         for row in rows:
@@ -89,6 +98,8 @@ class Payloads:
     def _problem(self, row: Stored) -> str | None:
         event = _named(row.record)
         number, named, body = row.sequence_number, event.attributes.digest, event.body
+        for gone in body.shredded_sequence_numbers:
+            self.orders.setdefault(gone, number)
         if body.event_type == "hitl_intervention" and body.command in ("rewrite", "edit"):
             return self._rewrite_problem(row, body.after_hash)
         if named is None and row.digest is None:
@@ -113,6 +124,7 @@ class Payloads:
         if row.shredded_by is None:
             return f"The bytes of message {number} are gone, and no event ordered it."
         self.shredded += 1
+        self.claims[number] = row.shredded_by
         return None
 
     def _rewrite_problem(self, row: Stored, named: str | None) -> str | None:
@@ -120,33 +132,70 @@ class Payloads:
         number = row.sequence_number
         if row.rewritten is None:
             return f"The content that event {number} put in the place of a message is not in the archive."
+        if row.rewritten == b"":  # shredded with the message in whose place it stood
+            self.shredded += 1
+            return None
         self.checked += 1
         if isinstance(row.rewritten, bytes) and named == "sha256:" + sha256(row.rewritten).hexdigest():
             return None
         return f"The content stored for the rewrite {number} is not the one its event names."
 
 
+def unordered(found: Found, end: int, is_whole: bool) -> PayloadBreak | None:
+    """The first message that was shredded by no event; one past a part of the trail cannot be looked up."""
+    for number, event in sorted(found.claims.items()):
+        is_ordered = found.orders.get(number) == event
+        if not is_ordered and (is_whole or not isinstance(event, int) or event <= end):
+            return PayloadBreak(number, f"The bytes of message {number} are gone, and no event ordered it.")
+    return None
+
+
+class Leaves:
+    """What the log is made of, as of several sizes: leaves of rows that verified, in order."""
+
+    def __init__(self, start: int, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self.spans = tuple(Span(start) for _ in sizes)
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """Rows begin with their number, and have the leaf hash in third place."""
+        for span, size in zip(self.spans, self._sizes, strict=True):
+            inside = rows if rows and rows[-1][0] <= size else [row for row in rows if row[0] <= size]
+            span.extend([row[2] for row in inside])
+
+
 def check_segment(segment: Segment, advance: Advance) -> Found:
     """Check one segment in this process."""
     trail = open_trail(segment.url)
+    leaves = Leaves(segment.start - 1, segment.sizes)
     try:
         check = _begun(trail, segment)
         if not segment.payloads:
             for page in trail.rows(segment.tenant_id, segment.start, segment.end):
                 if not check.feed(page):
                     break
+                leaves.add(page)
                 advance(len(page))
-            return Found(check.result())
+            return Found(check.result(), spans=leaves.spans)
         archive = Payloads()
         foreign = None
         for rows in trail.stored(segment.tenant_id, segment.start, segment.end):
-            held = check.feed([row[:3] for row in rows])
+            held = check.feed([(*row[:3], row.columns) for row in rows])
             sound = [row for row in rows if row.sequence_number <= check.result().last_sequence]
             foreign = archive.first_foreign(sound)
             if not held or foreign is not None:
                 break
+            leaves.add(rows)
             advance(len(rows))
-        return Found(check.result(), archive.checked, archive.shredded, foreign)
+        return Found(
+            check.result(),
+            archive.checked,
+            archive.shredded,
+            foreign,
+            leaves.spans,
+            archive.claims,
+            archive.orders,
+        )
     finally:
         trail.close()
 
@@ -167,7 +216,10 @@ def check_range(whole: Segment, workers: int, head: tuple[int, str] | None, adva
     parts = plan_segments(whole.start, whole.end, workers) or [(whole.start, whole.end)]
     segments = [msgspec.structs.replace(whole, start=low, end=high) for low, high in parts]
     found = [check_segment(segments[0], advance)] if len(segments) == 1 else _in_processes(segments, advance)
-    return _joined(found, head)
+    joined = _joined(found, head)
+    if joined.first_break is None:
+        joined.payload_break = unordered(joined, whole.end, head is not None)
+    return joined
 
 
 def _in_processes(segments: Sequence[Segment], advance: Advance) -> list[Found]:
@@ -224,9 +276,16 @@ def _joined(parts: Sequence[Found], head: tuple[int, str] | None) -> Found:
         if part.payload_break is not None or part.result.first_break is not None:
             break
     foreign = counted[-1].payload_break
+    spans = counted[0].spans
+    for part in counted[1:]:
+        for whole, following in zip(spans, part.spans, strict=True):
+            whole.join(following)
     return Found(
         merge([part.result for part in counted], None if foreign else head),
         sum(part.payloads for part in counted),
         sum(part.shredded for part in counted),
         foreign,
+        spans,
+        {number: event for part in counted for number, event in part.claims.items()},
+        {number: event for part in reversed(counted) for number, event in part.orders.items()},
     )

@@ -16,9 +16,12 @@ import msgspec
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
-from observatory.cli.door import Api, Gateway, find
+from observatory.cli import evidence, log_check
+from observatory.cli.asking import path_of
+from observatory.cli.door import Api, Gateway, GatewayRefused, find
 from observatory.cli.exported import manifest_path, put, write_lines, written
 from observatory.cli.live import Frame, feed, item_of
+from observatory.cli.log_check import Claimed
 from observatory.cli.terminal import CommandFailed, progress, say, show_json
 from observatory.cli.trail import open_trail
 from observatory.ledger import export as form
@@ -37,11 +40,22 @@ class Source(msgspec.Struct, frozen=True):
 
     tenant_id: str
     head: End
+    checkpoint: str | None = None
+    vkeys: tuple[str, ...] = ()
 
 
 def export(
     *,
-    out: Annotated[Path, Parameter(help="FILE.jsonl or FILE.jsonl.gz; the manifest is written beside it.")],
+    out: Annotated[
+        Path,
+        Parameter(
+            name=("--out", "-o"),
+            help="FILE.jsonl or FILE.jsonl.gz, its manifest is written beside it; of a bundle FILE.zip.",
+        ),
+    ],
+    bundle: Annotated[
+        str | None, Parameter(help="Only this session, with every proof, as one zip; asks the gateway.")
+    ] = None,
     data: str | None = None,
     db: Annotated[str | None, Parameter(help="Database URL instead of a folder.")] = None,
     url: Annotated[str | None, Parameter(help="Ask this gateway instead of reading a database.")] = None,
@@ -52,7 +66,13 @@ def export(
     payloads: Annotated[bool, Parameter(help="Include the messages' bytes.")] = True,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write a tenant's audit trail and messages to a file with a manifest."""
+    """Write a tenant's audit trail and messages to a file with a manifest, or the evidence of one session."""
+    if bundle is not None:
+        if db is not None or tenant is not None or from_ != 1 or to is not None:
+            raise CommandFailed(
+                "a bundle is of one session, through its gateway; leave --db, --tenant, --from and --to out"
+            )
+        return evidence.fetch(Gateway(data=data, url=url, key=key), bundle, out)
     if from_ < 1 or (to is not None and to < from_):
         raise CommandFailed("--from is at least 1, and --to not before it")
     if not out.name.endswith((".jsonl", ".jsonl.gz")):
@@ -94,7 +114,9 @@ def _from_database(
         head = End(heads[tenant_id].sequence_number, heads[tenant_id].event_hash)
         start, end = _range(span, head)
         pages = trail.entries(tenant_id, start, end)
-        return _write(out, pages, Source(tenant_id, head), (start, end), payloads)
+        claim = log_check.claimed(trail.log(tenant_id))
+        source = _source(tenant_id, head, claim, (start, end))
+        return _write(out, pages, source, (start, end), payloads)
     finally:
         trail.close()
 
@@ -109,6 +131,7 @@ def _from_gateway(
             raise CommandFailed(f"this key belongs to {me['tenant_id']}; use a key of {tenant}")
         if "export" not in me["permissions"]:
             raise CommandFailed(f"the role {me['role']} may not export; use an auditor's or an admin's key")
+        told = door.ask("GET", "/v1/audit/log")
         newest = door.ask("GET", "/v1/audit/tenant", limit=1)["items"]
     except BaseException:
         door.close()
@@ -120,9 +143,19 @@ def _from_gateway(
     try:
         with feed(door.url, door.key, ("messages", "events"), start - 1) as connection:
             pages = _live_pages(iter(lambda: connection.frame(60), None), start, end, door)
-            return _write(out, pages, Source(me["tenant_id"], head), (start, end), payloads)
+            claim = log_check.claimed_by(told["checkpoint"], [key["vkey"] for key in told["vkeys"]])
+            source = _source(me["tenant_id"], head, claim, (start, end))
+            return _write(out, pages, source, (start, end), payloads)
     finally:
         door.close()
+
+
+def _source(tenant_id: str, head: End, claim: Claimed, span: tuple[int, int]) -> Source:
+    """With the log's checkpoint, if the export holds every event that was signed by it."""
+    newest = claim.checkpoint
+    if newest is None or claim.note is None or span[0] != 1 or newest.size > span[1]:
+        return Source(tenant_id, head)
+    return Source(tenant_id, head, claim.note.decode("utf-8"), tuple(key.vkey for key in claim.keys))
 
 
 def _live_pages(frames: Iterator[Frame], start: int, end: int, door: Api) -> Pages:
@@ -136,7 +169,7 @@ def _live_pages(frames: Iterator[Frame], start: int, end: int, door: Api) -> Pag
         if frame.topic == "messages":
             for item in map(item_of, frame.items):
                 raw = bytes(item.message)
-                gone = raw == b"null"  # shredded; the live channel does not say by which event
+                gone = raw == b"null"
                 beside[item.sequence_number] = Archived(
                     message_id=item.message_id,
                     session_id=item.session_id,
@@ -146,7 +179,7 @@ def _live_pages(frames: Iterator[Frame], start: int, end: int, door: Api) -> Pag
                     parents=item.parents,
                     parent_inferred=item.parent_inferred,
                     raw=None if gone else raw,
-                    shredded_by=0 if gone else None,
+                    shredded_by=None if item.shredded is None else item.shredded.event,
                 )
             continue
         first = frame.seq - len(frame.items) + 1
@@ -167,6 +200,8 @@ class _Body(msgspec.Struct):
     command: str | None = None
     intervention_id: str | None = None
     held_sequence_number: int | None = None
+    session_id: str | None = None
+    index: int | None = None
 
 
 class _Attributes(msgspec.Struct):
@@ -193,8 +228,18 @@ def _live_entry(number: int, record: bytes, archived: Archived | None, door: Api
         archived = msgspec.structs.replace(archived, state="held")
     rewritten = None
     if body.event_type == "hitl_intervention" and body.command in ("rewrite", "edit"):
-        rewritten = door.bytes(f"/v1/interventions/{body.intervention_id}/content")
-    return Entry(number, record, None, archived, rewritten)
+        rewritten = _put_there(door, body.intervention_id)
+    return Entry(number, record, None, archived, rewritten, words_of(door, body))
+
+
+def _put_there(door: Api, intervention_id: str | None) -> bytes:
+    """What a person put in the place of a message; nothing once it was shredded."""
+    try:
+        return door.bytes(f"/v1/interventions/{intervention_id}/content")
+    except GatewayRefused as refusal:
+        if refusal.reason != "shredded":
+            raise
+        return b""
 
 
 def _range(span: tuple[int, int | None], head: End) -> tuple[int, int]:
@@ -234,6 +279,8 @@ def _write(out: Path, pages: Pages, source: Source, span: tuple[int, int], paylo
         head=source.head,
         created_at=from_ns(time.time_ns()),
         tool=f"observatory {VERSION}",
+        checkpoint=source.checkpoint,
+        vkeys=source.vkeys,
     )
     put(out, beside, manifest)
     return manifest
@@ -242,6 +289,32 @@ def _write(out: Path, pages: Pages, source: Source, span: tuple[int, int], paylo
 def _bare(page: list[Entry]) -> list[Entry]:
     replace = msgspec.structs.replace
     return [
-        entry if entry.message is None else replace(entry, message=replace(entry.message, raw=None))
+        replace(entry, words=None)
+        if entry.message is None
+        else replace(entry, message=replace(entry.message, raw=None))
         for entry in page
     ]
+
+
+class _Thinker(msgspec.Struct):
+    intent: str
+
+
+class _Thought(msgspec.Struct):
+    content: msgspec.Raw
+
+
+class _Thoughts(msgspec.Struct):
+    session: _Thinker
+    items: list[_Thought]
+
+
+def words_of(door: Api, body: _Body) -> bytes | None:
+    """What the event holds only the hash of: a thought, byte for byte, or the intent of its session."""
+    if body.event_type not in ("thought_recorded", "thought_session_started") or body.session_id is None:
+        return None
+    path = path_of("sessions", body.session_id, "thoughts")
+    found = msgspec.json.decode(door.bytes(path, start=body.index or 0, limit=1), type=_Thoughts)
+    if body.event_type == "thought_session_started":
+        return found.session.intent.encode()
+    return bytes(found.items[0].content)

@@ -10,12 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
-from observatory.cli.checking import Found, Payloads
+from observatory.cli import log_check
+from observatory.cli.checking import Found, Leaves, Payloads, unordered
+from observatory.cli.log_check import Held
 from observatory.cli.terminal import Advance, CommandFailed, progress
 from observatory.cli.trail import Stored
 from observatory.ledger import export
 from observatory.ledger.export import Digest, Entry, Manifest, Tally
 from observatory.ledger.verify import GENESIS, ChainCheck
+from observatory.ledger.verify_log import leaf_hash, leaf_text
 
 BLOCK = 1 << 20
 LINES = 1_000
@@ -125,9 +128,11 @@ def entries(path: Path) -> Iterator[list[Entry]]:
         yield page
 
 
-def check_export(path: Path) -> tuple[Manifest, Found]:
-    """File, counts and the whole chain of an export, and the payloads it carries."""
+def check_export(path: Path, kept: Held | None = None) -> tuple[Manifest, Found]:
+    """File, counts and the whole chain of an export, the payloads it carries, and the log made of it."""
     manifest = read_manifest(path)
+    claim = log_check.claimed_by(manifest.checkpoint, manifest.vkeys)
+    leaves = Leaves(manifest.from_sequence - 1, log_check.sizes(claim, kept or Held()))
     start = GENESIS if manifest.from_sequence == 1 else manifest.after_hash
     check = ChainCheck(manifest.tenant_id, manifest.from_sequence - 1, start)
     tally, archive, foreign = Tally(manifest.from_sequence), Payloads(), None
@@ -137,6 +142,7 @@ def check_export(path: Path) -> tuple[Manifest, Found]:
                 break
             for entry in page:
                 tally.add(entry)
+            leaves.add([_leaf(manifest.tenant_id, entry) for entry in page] if leaves.spans else [])
             foreign = archive.first_foreign(_stored(page)) if manifest.payloads else None
             if foreign is not None:
                 break
@@ -145,7 +151,26 @@ def check_export(path: Path) -> tuple[Manifest, Found]:
             export.check_tally(manifest, tally)
     whole = foreign is None and manifest.to_sequence == manifest.head.sequence_number
     head = (manifest.head.sequence_number, manifest.head.event_hash) if whole else None
-    return manifest, Found(check.result(head), archive.checked, archive.shredded, foreign)
+    found = Found(
+        check.result(head),
+        archive.checked,
+        archive.shredded,
+        foreign,
+        leaves.spans,
+        archive.claims,
+        archive.orders,
+    )
+    if found.first_break is None:
+        found.payload_break = unordered(found, manifest.to_sequence, whole)
+    return manifest, found
+
+
+def _leaf(tenant_id: str, entry: Entry) -> tuple[int, bytes, bytes]:
+    """An export through a gateway has no leaves beside its events: they are made of the events."""
+    number, leaf = entry.sequence_number, entry.leaf_hash
+    if leaf is None:
+        leaf = leaf_hash(leaf_text(tenant_id, number, export.hashes_of(entry.record)[0], entry.record))
+    return number, b"", leaf
 
 
 def _stored(page: list[Entry]) -> Iterator[Stored]:

@@ -18,6 +18,12 @@ MOST_S = 5.0
 SILENCE_S = 1.0
 
 
+class Order(msgspec.Struct):
+    """By which its bytes went."""
+
+    event: int
+
+
 class Item(msgspec.Struct):
     """A message as the live channel shows it; `message` is what is or would be forwarded."""
 
@@ -30,6 +36,7 @@ class Item(msgspec.Struct):
     message: msgspec.Raw
     parents: tuple[str, ...] = ()
     parent_inferred: bool = False
+    shredded: Order | None = None
 
 
 class Frame(msgspec.Struct):

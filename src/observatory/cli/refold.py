@@ -12,6 +12,7 @@ import msgspec
 
 from observatory.cli.refold_insight import InsightRows
 from observatory.cli.refold_relay import RelayRows
+from observatory.cli.refold_thoughts import ThoughtRows
 from observatory.cli.terminal import CommandFailed
 from observatory.gateway import registry
 from observatory.gateway.interceptor import Limits, intercept
@@ -24,7 +25,7 @@ from observatory.protocol.clock import to_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.steps import step_name
-from observatory.rows import AuditRow, Member, MessageRow, Session, Write
+from observatory.rows import Agent, AuditRow, Member, MessageRow, Session, Write
 from observatory.state import Changes, Memory, Principal
 
 # What was accepted under yesterday's limits is not refused under today's.
@@ -40,6 +41,7 @@ class Refold:
         self._traces: dict[str, Session] = {}
         self._relay = RelayRows(memory)
         self._insight = InsightRows(memory)
+        self._thoughts = ThoughtRows(memory.tenant.tenant_id)
         tenant_id = memory.tenant.tenant_id
         self._sender = Principal(tenant_id=tenant_id, role="admin", key_id="sys_import")
 
@@ -60,8 +62,11 @@ class Refold:
                 session = self._traces.get(event["trace_id"])
                 self._relay.apply(entry, event, session, changes)
                 self._insight.apply(entry.sequence_number, event, session, changes)
+                self._thoughts.apply(entry, event, session, changes)
             else:
                 changes.messages.append(self._message(entry, entry.message, event))
+                if entry.message.shredded_by is not None:
+                    changes.shreds.append((entry.message.shredded_by, [entry.sequence_number]))
             changes.audit.append(self._audit(entry, event))
             self._memory.head = Head(entry.sequence_number, event["hash_chain"]["event_hash"])
         return changes
@@ -93,7 +98,8 @@ class Refold:
         )
 
     def _message(self, entry: Entry, archived: Archived, event: dict[str, Any]) -> MessageRow:
-        assert archived.raw is not None  # an export without payloads was refused
+        if archived.raw is None:
+            return self._shredded(entry, archived, event)
         message = intercept(archived.raw, NO_LIMIT)
         if not isinstance(message, Message):
             raise CommandFailed(
@@ -124,6 +130,52 @@ class Refold:
             number = agent.agent_no if agent is not None else 0
             self._relay.held(row, event, session, number, message.agent_type, message.cluster_id)
         return row
+
+    def _shredded(self, entry: Entry, archived: Archived, event: dict[str, Any]) -> MessageRow:
+        """Its bytes are gone: what it cost and how it scored went with them, its place and proof did not."""
+        if archived.shredded_by is None:
+            raise CommandFailed(f"message {entry.sequence_number} has no bytes, and no event ordered it")
+        memory, attributes = self._memory, event["attributes"]
+        number, observed_ns = entry.sequence_number, to_ns(event["observed_timestamp"])
+        session = self._session(archived.session_id, event["trace_id"], number, observed_ns)
+        name = step_name(archived.session_id, archived.step_id, archived.message_id)
+        agent_id, agent = attributes.get("av.sender.agent_id"), None
+        if agent_id is not None:
+            entity_id = agent_entity_id(memory.tenant.tenant_id, agent_id)
+            agent = memory.agents.get(entity_id) or registry.enrol(memory, entity_id, agent_id, observed_ns)
+        if agent is not None and archived.state != "refused":
+            agent.last_seen_ns, agent.messages = observed_ns, agent.messages + 1
+            memory.touch(agent)
+            self._spoke(session, agent, name, number, observed_ns)
+        row = MessageRow(
+            number,
+            archived.message_id,
+            archived.step_id,
+            name,
+            session.session_no,
+            archived.message_type,
+            archived.state,  # type: ignore[arg-type]
+            "\n".join(archived.parents) or None,
+            archived.parent_inferred,
+            msgspec.json.encode(archived.warnings).decode() if archived.warnings else None,
+            bytes.fromhex(attributes["av.message.digest"].removeprefix("sha256:")),
+            None,
+        )
+        if archived.state == "held":
+            self._relay.held(row, event, session, 0 if agent is None else agent.agent_no, None, None)
+        return row
+
+    def _spoke(self, session: Session, agent: Agent, name: str, number: int, observed_ns: int) -> Member:
+        memory, pair = self._memory, (session.session_no, agent.agent_no)
+        member = memory.members.get(pair)
+        if member is None:
+            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1])
+        if member.messages == 0:
+            session.agents += 1
+        member.last_step, member.last_seq, member.arrived_ns = name, number, observed_ns
+        memory.touch(member)
+        member.messages += 1
+        return member
 
     def _session(self, session_id: str, trace_id: str, number: int, observed_ns: int) -> Session:
         memory = self._memory
@@ -156,15 +208,7 @@ class Refold:
         agent.trust_level = trust or agent.trust_level
         passage = Passage(message, self._sender, observed_ns, agent=agent, session=session)
         registry.heard(passage, memory)
-        pair = (session.session_no, agent.agent_no)
-        member = memory.members.get(pair)
-        if member is None:
-            member = memory.members[pair] = Member(session_no=pair[0], agent_no=pair[1])
-        if member.messages == 0:
-            session.agents += 1
-        member.last_step, member.last_seq, member.arrived_ns = name, number, observed_ns
-        memory.touch(member)
-        member.messages += 1
+        member = self._spoke(session, agent, name, number, observed_ns)
         delta = message.log.state_delta if message.log is not None else None
         if delta is not None:
             member.tokens += delta.tokens_consumed or 0

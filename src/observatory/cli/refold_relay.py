@@ -129,7 +129,7 @@ class RelayRows:
             digest = bytes.fromhex(body["after_hash"].removeprefix("sha256:"))
             self._digests.setdefault(hold.sequence_number, hold.digest)
             hold.rewrite_seq, hold.digest, hold.approvals = number, digest, None
-            written = {"message_seq": hold.sequence_number, "raw": entry.rewritten, "digest": digest}
+            written = {"message_seq": hold.sequence_number, "raw": entry.rewritten or None, "digest": digest}
             own = {"tenant_id": tenant_id, "sequence_number": number, "created_ns": now_ns}
             changes.writes.append(Write("rewrites", own | written))
         if body["command"] in ("approve", "edit") and hold is not None:

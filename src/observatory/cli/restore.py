@@ -62,8 +62,6 @@ def _refuse_parts(manifest: Manifest, tenant: str | None) -> None:
         )
     if not manifest.payloads and manifest.messages:
         raise CommandFailed("this export was made with --no-payloads: it can be verified, not imported")
-    if manifest.shredded:
-        raise CommandFailed("this export holds shredded messages, which this version cannot restore")
 
 
 async def _import(settings: Settings, path: Path, manifest: Manifest) -> None:

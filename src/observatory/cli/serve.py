@@ -19,11 +19,15 @@ def serve(
     host: Annotated[str | None, Parameter(help="Address to listen on, 127.0.0.1 by default.")] = None,
     db: Annotated[str | None, Parameter(help="Database URL; SQLite in the data folder by default.")] = None,
     bus: Annotated[str | None, Parameter(help="Bus URL; in-process by default.")] = None,
+    accept_rollback: Annotated[
+        bool, Parameter(negative=(), help="Go on signing from less than was signed; it is recorded.")
+    ] = False,
 ) -> None:
     """Run the gateway. Without options: SQLite in ~/.observatory on http://127.0.0.1:4800."""
     from observatory.bootstrap import start
 
-    start(settings_module.load({"data": data, "port": port, "host": host, "db": db, "bus": bus}))
+    flags = {"data": data, "port": port, "host": host, "db": db, "bus": bus}
+    start(settings_module.load(flags), accept_rollback)
 
 
 def migrate(

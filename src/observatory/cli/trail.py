@@ -14,11 +14,19 @@ from typing import Any, NamedTuple, Protocol
 
 from observatory.cli.terminal import CommandFailed
 from observatory.ledger.export import Archived, Entry
+from observatory.protocol.clock import from_ns
 
 # 250 to 4,000 rows cost the same CPU within the noise; small pages keep memory and transactions short.
 PAGE = 500
 PAYLOAD_PAGE = 250
 SEQ_BITS = 40
+
+LAST_NS = 9_214_646_400_000_000_000  # the year 2262
+DIFFERS = "differs"  # no member of a record has this value in such a place
+PG_TEXTS = (
+    "audit_event_id", "trace_id", "span_id", "parent_span_id", "trace_flags", "severity_number",
+    "severity_text", "event_hash", "previous_hash", "sender_key", "recipient_key",
+)  # fmt: skip
 
 Row = tuple[int, bytes, bytes]
 
@@ -44,6 +52,15 @@ class Stored(NamedTuple):
     has_payload: bool
     # What a person put in the place of a held message; the event that tells of it names its hash.
     rewritten: bytes | None = None
+    # Columns beside the record, under the names of the record's members; None where there are none to check.
+    columns: dict[str, Any] | None = None
+
+
+class StoredLog(NamedTuple):
+    """The newest signed checkpoint, and the public keys that signed this log, the newest first."""
+
+    note: bytes | None = None
+    keys: tuple[bytes, ...] = ()
 
 
 class Trail(Protocol):
@@ -58,6 +75,9 @@ class Trail(Protocol):
     def stored(self, tenant_id: str, start: int, end: int) -> Iterator[list[Stored]]: ...
 
     def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]: ...
+
+    def log(self, tenant_id: str) -> StoredLog:
+        """Empty of a database from before there was a log."""
 
     def close(self) -> None: ...
 
@@ -75,12 +95,12 @@ def _spans(start: int, end: int, page: int) -> Iterator[tuple[int, int]]:
         yield low, min(end, low + page - 1)
 
 
-def _entry(row: Any, rewrites: dict[int, bytes | None]) -> Entry:
+def _entry(row: Any, rewrites: dict[int, bytes | None], words: dict[int, bytes]) -> Entry:
     number, record, leaf = row[0], row[1], row[2]
     if not (isinstance(record, bytes) and isinstance(leaf, bytes) and isinstance(row[11], bytes | None)):
         raise CommandFailed(f"event {number} is not stored as bytes any more; run `observatory verify`")
     if row[3] is None:
-        return Entry(number, record, leaf, rewritten=rewrites.get(number))
+        return Entry(number, record, leaf, rewritten=rewrites.get(number), words=words.get(number))
     message = Archived(
         message_id=row[3],
         session_id=row[4],
@@ -94,6 +114,34 @@ def _entry(row: Any, rewrites: dict[int, bytes | None]) -> Entry:
         shredded_by=row[12],
     )
     return Entry(number, record, leaf, message)
+
+
+def _lite_columns(row: Any) -> dict[str, Any]:
+    """What queries go by, as the record must have it; what contradicts itself is named as differing."""
+    severity, ts_ns, sender, recipient, is_tenants, trace_id, is_messages = row
+    found = {"severity_number": severity, "sender_key": sender, "recipient_key": recipient}
+    found["timestamp"] = from_ns(ts_ns) if type(ts_ns) is int and 0 <= ts_ns < LAST_NS else ts_ns
+    if trace_id is not None:
+        found["trace_id"] = trace_id
+    if not is_tenants:
+        found["tenant_no"] = DIFFERS
+    if not is_messages:
+        found["session_key"] = DIFFERS
+    return found
+
+
+def _pg_columns(row: Any) -> dict[str, Any]:
+    """A time is rounded to microseconds there, so the database compares it with its own rounding."""
+    found = {name: row[name] for name in PG_TEXTS}
+    found |= {name: json.loads(row[name]) for name in ("body", "resource", "attributes")}
+    return found | {name: DIFFERS for name in ("timestamp", "observed_timestamp") if not row[f"same_{name}"]}
+
+
+def _stored_log(notes: list[Any], keys: list[Any]) -> StoredLog:
+    """A column bent by hand may hold anything; what is not bytes is no note and no key."""
+    note = notes[0][0] if notes else None
+    held = [row[0] for row in keys if isinstance(row[0], bytes)]
+    return StoredLog(note if isinstance(note, bytes | None) else b"", tuple(held))
 
 
 class SqliteTrail:
@@ -138,15 +186,32 @@ class SqliteTrail:
         base = self._base(tenant_id)
         for low, high in _spans(start, end, PAYLOAD_PAGE):
             new = dict(self._ask(_LITE_REWRITES, (tenant_id, low, high)))
-            found = self._ask(_LITE_STORED, (base, base + low, base + high))
-            yield [Stored(*row)._replace(rewritten=new.get(row[0])) for row in found]
+            found = self._ask(_LITE_STORED, (base, tenant_id, base + low, base + high))
+            yield [
+                Stored(*row[:7])._replace(rewritten=new.get(row[0]), columns=_lite_columns(row[7:]))
+                for row in found
+            ]
 
     def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]:
         base = self._base(tenant_id)
         for low, high in _spans(start, end, PAYLOAD_PAGE):
             new = dict(self._ask(_LITE_REWRITES, (tenant_id, low, high)))
             found = self._ask(_LITE_ENTRIES, (base, tenant_id, base + low, base + high))
-            yield [_entry(row, new) for row in found]
+            words = self._words(tenant_id, low, high)
+            yield [_entry(row, new, words) for row in found]
+
+    def _words(self, tenant_id: str, low: int, high: int) -> dict[int, bytes]:
+        """Of thoughts; none in a database from before there were any."""
+        if not self._ask(_LITE_THOUGHTS):
+            return {}
+        return dict(self._ask(_LITE_WORDS, (tenant_id, low, high) * 2))
+
+    def log(self, tenant_id: str) -> StoredLog:
+        if len(self._ask(_LITE_LOG)) != 2:
+            return StoredLog()
+        notes = self._ask(_CHECKPOINT.replace("$1", "?"), (tenant_id,))
+        keys = self._ask(_LOG_KEYS.replace("$1", "?"), (tenant_id,))
+        return _stored_log(notes, keys)
 
     def close(self) -> None:
         self._connection.close()
@@ -202,12 +267,28 @@ class PostgresTrail:
         for low, high in _spans(start, end, PAYLOAD_PAGE):
             new = {row[0]: row[1] for row in self._ask(tenant_id, _PG_REWRITES, tenant_id, low, high)}
             found = self._ask(tenant_id, _PG_STORED, tenant_id, low, high)
-            yield [Stored(*row)._replace(rewritten=new.get(row[0])) for row in found]
+            yield [
+                Stored(*tuple(row)[:7])._replace(rewritten=new.get(row[0]), columns=_pg_columns(row))
+                for row in found
+            ]
 
     def entries(self, tenant_id: str, start: int, end: int) -> Iterator[list[Entry]]:
         for low, high in _spans(start, end, PAYLOAD_PAGE):
             new = {row[0]: row[1] for row in self._ask(tenant_id, _PG_REWRITES, tenant_id, low, high)}
-            yield [_entry(row, new) for row in self._ask(tenant_id, _PG_ENTRIES, tenant_id, low, high)]
+            words = self._words(tenant_id, low, high)
+            found = self._ask(tenant_id, _PG_ENTRIES, tenant_id, low, high)
+            yield [_entry(row, new, words) for row in found]
+
+    def _words(self, tenant_id: str, low: int, high: int) -> dict[int, bytes]:
+        if self._ask(tenant_id, "SELECT to_regclass('thought_records')")[0][0] is None:
+            return {}
+        return {row[0]: row[1] for row in self._ask(tenant_id, _PG_WORDS, tenant_id, low, high)}
+
+    def log(self, tenant_id: str) -> StoredLog:
+        if None in self._ask(tenant_id, _PG_LOG)[0]:
+            return StoredLog()
+        notes = self._ask(tenant_id, _CHECKPOINT, tenant_id)
+        return _stored_log(notes, self._ask(tenant_id, _LOG_KEYS, tenant_id))
 
     def close(self) -> None:
         self._loop.run_until_complete(self._connection.close())
@@ -221,14 +302,20 @@ SELECT h.tenant_id, h.sequence_number, h.event_hash, coalesce((SELECT max(a.key)
 FROM chain_heads h ORDER BY h.tenant_no"""
 _LITE_ROWS = "SELECT key - ?, record, leaf_hash FROM audit_log WHERE key BETWEEN ? AND ? ORDER BY key"
 _LITE_STORED = """
-SELECT a.key - ?, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.key IS NOT NULL
+SELECT a.key - ?, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.key IS NOT NULL,
+    a.severity, a.ts_ns, a.sender_key, a.recipient_key, a.tenant_no = a.key >> 40, s.trace_id,
+    m.session_no IS NULL OR m.session_no = a.session_key & 1099511627775
 FROM audit_log a LEFT JOIN messages m ON m.key = a.key LEFT JOIN payloads p ON p.key = a.key
+LEFT JOIN sessions s ON s.tenant_id = ? AND s.session_no = a.session_key & 1099511627775
 WHERE a.key BETWEEN ? AND ? ORDER BY a.key"""
+# Nothing is what is left of one that was shredded.
 _LITE_REWRITES = (
-    "SELECT sequence_number, raw FROM rewrites WHERE tenant_id = ? AND sequence_number BETWEEN ? AND ?"
+    "SELECT sequence_number, coalesce(raw, x'') FROM rewrites "
+    "WHERE tenant_id = ? AND sequence_number BETWEEN ? AND ?"
 )
 _PG_REWRITES = (
-    "SELECT sequence_number, raw FROM rewrites WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"
+    "SELECT sequence_number, coalesce(raw, ''::bytea) FROM rewrites "
+    "WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"
 )
 _LITE_ENTRIES = """
 SELECT a.key - ?, a.record, a.leaf_hash, m.message_id, s.session_id, m.step_id, m.message_type, m.state,
@@ -243,7 +330,13 @@ _PG_ROWS = """
 SELECT sequence_number, record, leaf_hash FROM audit_events
 WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3 ORDER BY sequence_number"""
 _PG_STORED = """
-SELECT a.sequence_number, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.tenant_id IS NOT NULL
+SELECT a.sequence_number, a.record, a.leaf_hash, m.digest, p.raw, p.shredded_by, p.tenant_id IS NOT NULL,
+    a.audit_event_id, a.trace_id, a.span_id, a.parent_span_id, a.trace_flags, a.severity_number,
+    a.severity_text, a.event_hash, a.previous_hash, a.sender_key, a.recipient_key, a.body, a.resource,
+    a.attributes, (convert_from(a.record, 'UTF8')::jsonb ->> 'timestamp')::timestamptz = a.timestamp
+        AS same_timestamp,
+    (convert_from(a.record, 'UTF8')::jsonb ->> 'observed_timestamp')::timestamptz = a.observed_timestamp
+        AS same_observed_timestamp
 FROM audit_events a LEFT JOIN messages m USING (tenant_id, sequence_number)
 LEFT JOIN payloads p USING (tenant_id, sequence_number)
 WHERE a.tenant_id = $1 AND a.sequence_number BETWEEN $2 AND $3 ORDER BY a.sequence_number"""
@@ -254,3 +347,17 @@ FROM audit_events a LEFT JOIN messages m USING (tenant_id, sequence_number)
 LEFT JOIN payloads p USING (tenant_id, sequence_number)
 LEFT JOIN sessions s ON s.tenant_id = a.tenant_id AND s.session_no = m.session_no
 WHERE a.tenant_id = $1 AND a.sequence_number BETWEEN $2 AND $3 ORDER BY a.sequence_number"""
+_LITE_THOUGHTS = "SELECT 1 FROM sqlite_master WHERE name = 'thought_records'"
+_LITE_WORDS = """
+SELECT sequence_number, content FROM thought_records WHERE tenant_id = ? AND sequence_number BETWEEN ? AND ?
+UNION ALL SELECT sequence_number, CAST(intent AS BLOB) FROM thought_sessions
+WHERE tenant_id = ? AND sequence_number BETWEEN ? AND ?"""
+_PG_WORDS = """
+SELECT sequence_number, content FROM thought_records
+WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3
+UNION ALL SELECT sequence_number, convert_to(intent, 'UTF8') FROM thought_sessions
+WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"""
+_LITE_LOG = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'log_keys')"
+_PG_LOG = "SELECT to_regclass('checkpoints'), to_regclass('log_keys')"
+_CHECKPOINT = "SELECT note FROM checkpoints WHERE tenant_id = $1 ORDER BY size DESC LIMIT 1"
+_LOG_KEYS = "SELECT public_key FROM log_keys WHERE tenant_id = $1 ORDER BY since DESC"

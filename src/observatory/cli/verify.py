@@ -1,8 +1,9 @@
 """`observatory verify`: is the trail still what was written? Offline, independent, in parallel.
 
 Exit code 0: everything held. 2: something is broken, and the first break is named. 1: it could not be
-checked. A database is opened read-only, while the gateway runs or not; `--url` instead asks the gateway,
-whose word is only as good as the gateway.
+checked. A database is opened read-only, while the gateway runs or not. An export, an evidence bundle and a
+running gateway are checked by what they show, all of it; `--url` instead lets the gateway check itself, whose
+word is only as good as the gateway.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ import msgspec
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
+from observatory.cli import evidence, log_check, looking
 from observatory.cli.checking import Found, PayloadBreak, Segment, check_range
 from observatory.cli.door import Api, Gateway, find
 from observatory.cli.exported import check_export
+from observatory.cli.log_check import LOG_CHECKS, Claimed, Held, LogBreak, LogFound
 from observatory.cli.terminal import CommandFailed, progress, say, show_json
 from observatory.cli.trail import TrailHead, open_trail
 from observatory.ledger.verify import Break
 
-CHECKS = ("density", "chain", "record", "leaf", "payloads", "head")
+CHECKS = ("density", "chain", "record", "leaf", "columns", "payloads", "head", *LOG_CHECKS)
 WORDS = {True: "held", False: "BROKEN", None: "not checked"}
+PIN = "by the key inside {what}: pin it with --vkey"
+WHOLE = "--vkey and --checkpoint are held against the whole log; leave --from, --to and --url out"
+GONE = "a source is named once: FILE or ADDRESS, or one of --data, --db, --export and --url"
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -39,11 +45,17 @@ class Report(msgspec.Struct, kw_only=True):
     checks: dict[str, bool | None]
     payloads_checked: int = 0
     payloads_shredded: int = 0
+    signed_size: int | None = None
+    pinned: bool = False
     first_break: dict[str, Any] | None = None
     seconds: float = 0.0
 
 
 def verify(
+    source: Annotated[
+        str | None, Parameter(help="An evidence bundle (.zip), an export, or a gateway's address.")
+    ] = None,
+    /,
     *,
     data: str | None = None,
     db: Annotated[str | None, Parameter(help="Database URL instead of a folder.")] = None,
@@ -55,23 +67,40 @@ def verify(
     to: Annotated[int | None, Parameter(help="Last sequence number; without it: the head.")] = None,
     workers: Annotated[int, Parameter(help="Processes to share the work.")] = 2,
     payloads: Annotated[bool, Parameter(help="Also check the archived bytes.")] = True,
+    vkey: Annotated[
+        list[str] | None, Parameter(help="The log's verification key, held from elsewhere.", negative=())
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, Parameter(help="An older checkpoint of the log, kept since; the log must go on from it.")
+    ] = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Check the audit trail: numbers, links, records, leaves, archived bytes and the head."""
+    """Check the audit trail: numbers, links, records, leaves, archived bytes, the head and the signed log."""
     if from_ < 1 or (to is not None and to < from_) or workers < 1:
         raise CommandFailed("--from is at least 1, --to not before it, and --workers at least 1")
-    if sum(given is not None for given in (db or data, export, url)) > 1:
-        raise CommandFailed("name one source: --data, --db, --export or --url")
-    if export is not None and (from_ != 1 or to is not None):
-        raise CommandFailed("an export is verified as a whole; leave --from and --to out")
+    if sum(given is not None for given in (source, db or data, export, url)) > 1:
+        raise CommandFailed(GONE)
+    is_address = source is not None and source.startswith(("http://", "https://"))
+    if source is not None and not is_address:
+        export = Path(source)
+    if (export is not None or is_address) and (from_ != 1 or to is not None):
+        raise CommandFailed("this is verified as a whole; leave --from and --to out")
+    if (vkey or checkpoint) and (from_ != 1 or to is not None or url is not None):
+        raise CommandFailed(WHOLE)
+    kept = log_check.held(vkey or (), checkpoint)
+    if export is not None and evidence.is_bundle(export):
+        return evidence.verify(export, vkey or (), kept, as_json=json)
     if export is not None:
-        reports = [_of_export(export, tenant)]
+        reports = [_of_export(export, tenant, kept)]
+    elif is_address:
+        reports = [_of_gateway(Gateway(url=source, key=key), tenant, kept)]
     elif url is not None:
         reports = [_by_gateway(url, key, tenant, (from_, to))]
     else:
-        source = settings_module.load({"data": data, "db": db}).database_url
+        place = settings_module.load({"data": data, "db": db}).database_url
         reports = [
-            _of_database(source, head, (from_, to), workers, payloads) for head in _heads(source, tenant)
+            _of_database(place, head, claim, kept, (from_, to), workers, payloads)
+            for head, claim in _heads(place, tenant)
         ]
     if json:
         show_json({"valid": all(report.valid for report in reports), "tenants": reports})
@@ -81,21 +110,29 @@ def verify(
     return 0 if all(report.valid for report in reports) else 2
 
 
-def _heads(source: str, tenant: str | None) -> list[TrailHead]:
+def _heads(source: str, tenant: str | None) -> list[tuple[TrailHead, Claimed]]:
+    """Checkpoints are read before the heads: a running gateway signs nothing that is not there."""
     trail = open_trail(source)
     try:
-        heads = trail.heads()
+        claims = {head.tenant_id: log_check.claimed(trail.log(head.tenant_id)) for head in trail.heads()}
+        heads = [head for head in trail.heads() if head.tenant_id in claims]
     finally:
         trail.close()
     chosen = [head for head in heads if tenant in (None, head.tenant_id)]
     if not chosen:
         known = ", ".join(head.tenant_id for head in heads) or "none"
         raise CommandFailed(f"this database has no such tenant; it has: {known}")
-    return chosen
+    return [(head, claims[head.tenant_id]) for head in chosen]
 
 
 def _of_database(
-    source: str, head: TrailHead, span: tuple[int, int | None], workers: int, payloads: bool
+    source: str,
+    head: TrailHead,
+    claim: Claimed,
+    kept: Held,
+    span: tuple[int, int | None],
+    workers: int,
+    payloads: bool,
 ) -> Report:
     start, asked = span
     last = head.sequence_number if asked is None else asked
@@ -103,30 +140,48 @@ def _of_database(
         raise CommandFailed(f"--from lies past the head of {head.tenant_id}, which is {head.sequence_number}")
     begun = time.perf_counter()
     expected = (head.sequence_number, head.event_hash) if asked is None else None
+    sizes = log_check.sizes(claim, kept) if start == 1 else ()
     with progress(f"verifying {head.tenant_id}", last - start + 1) as advance:
         found = check_range(
-            Segment(source, head.tenant_id, start, last, payloads), workers, expected, advance
+            Segment(source, head.tenant_id, start, last, payloads, sizes), workers, expected, advance
         )
-    broken = found.first_break
+    broken: Break | PayloadBreak | LogBreak | None = found.first_break
     if broken is None and asked is None and head.last_row > head.sequence_number:
         sentence = f"Rows go on to event {head.last_row}, past the head, which is {head.sequence_number}."
         broken = Break(head.sequence_number + 1, "head", sentence)
-    return _report(found, broken, head.tenant_id, (start, last), payloads, time.perf_counter() - begun)
+    by_size = dict(zip(sizes, found.spans, strict=True))
+    log = log_check.judged(claim, kept, by_size, head.sequence_number)
+    seconds = time.perf_counter() - begun
+    return _report(found, broken, log, head.tenant_id, (start, last), payloads, seconds)
 
 
-def _of_export(path: Path, tenant: str | None) -> Report:
+def _of_export(path: Path, tenant: str | None, kept: Held) -> Report:
     begun = time.perf_counter()
-    manifest, found = check_export(path)
+    manifest, found = check_export(path, kept)
     if tenant not in (None, manifest.tenant_id):
         raise CommandFailed(f"this export is of {manifest.tenant_id}")
+    claim = log_check.claimed_by(manifest.checkpoint, manifest.vkeys)
+    by_size = dict(zip(log_check.sizes(claim, kept), found.spans, strict=True))
+    log = log_check.judged(claim, kept, by_size, manifest.to_sequence)
     span = (manifest.from_sequence, manifest.to_sequence)
     seconds = time.perf_counter() - begun
-    return _report(found, found.first_break, manifest.tenant_id, span, manifest.payloads, seconds)
+    return _report(found, found.first_break, log, manifest.tenant_id, span, manifest.payloads, seconds)
+
+
+def _of_gateway(gateway: Gateway, tenant: str | None, kept: Held) -> Report:
+    """Everything it shows is read and checked here; nothing is believed."""
+    begun = time.perf_counter()
+    seen = looking.look(gateway, tenant, kept)
+    seconds = time.perf_counter() - begun
+    return _report(
+        seen.found, seen.found.first_break, seen.log, seen.tenant_id, (1, seen.last), False, seconds
+    )
 
 
 def _report(
     found: Found,
-    broken: Break | PayloadBreak | None,
+    broken: Break | PayloadBreak | LogBreak | None,
+    log: LogFound,
     tenant_id: str,
     span: tuple[int, int],
     payloads: bool,
@@ -136,7 +191,8 @@ def _report(
     if broken is None and result.last_sequence < span[1]:
         sentence = f"The record ends at event {result.last_sequence}; {span[1]} was asked for."
         broken = Break(result.last_sequence + 1, "density", sentence)
-    checks = {name: getattr(result.held, name, None) for name in CHECKS}
+    broken = broken or log.first_break
+    checks = {name: getattr(result.held, name, None) for name in CHECKS} | log.checks
     checks["payloads"] = (found.payload_break is None) if payloads and result.events_verified else None
     if broken is not None and broken.what in checks:
         checks[broken.what] = False
@@ -151,6 +207,8 @@ def _report(
         checks=checks,
         payloads_checked=found.payloads,
         payloads_shredded=found.shredded,
+        signed_size=log.size,
+        pinned=log.pinned,
         first_break=None
         if broken is None
         else {"sequence_number": broken.sequence_number, "what": broken.what, "sentence": broken.sentence},
@@ -188,4 +246,8 @@ def _show(report: Report) -> None:
             more = f"  {report.payloads_checked:,} checked, {report.payloads_shredded:,} shredded by order"
         if name == "head" and report.checks[name] and report.last_hash:
             more = f"  event {report.to_sequence:,}, {report.last_hash}"
-        say(f"  {name:<9} {WORDS[report.checks[name]]}{more}")
+        if name == "signature" and report.checks[name] and not report.pinned:
+            more = f"  {PIN.format(what='the trail')}"
+        if name == "log_root" and report.checks[name] and report.signed_size is not None:
+            more = f"  {report.signed_size:,} events are under a signed checkpoint"
+        say(f"  {name:<12} {WORDS[report.checks[name]]}{more}")

@@ -21,7 +21,7 @@ from observatory.errors import QueueFull
 from observatory.gateway import inbox
 from observatory.ports import Delivery, Pending
 from observatory.protocol.clock import from_ns
-from observatory.protocol.otel import format_traceparent
+from observatory.protocol.otel import format_traceparent, read_context
 
 RETRY_S = 0.25
 AGAIN = 1_000  # sent again in one round, the oldest first
@@ -40,12 +40,34 @@ def item_of(delivery: Delivery) -> dict[str, Any]:
         "session_id": delivery.session_id,
         "created_at": from_ns(delivery.created_ns),
         "traceparent": format_traceparent(str(delivery.trace_id), str(delivery.span_id)) if traced else None,
+        "tracestate": _state_of(delivery.raw),
         "message_id": delivery.message_id,
         "message_type": delivery.message_type,
         "sender": sender if delivery.sender_entity is not None else None,
         "message": None if delivery.raw is None else msgspec.Raw(delivery.raw),
         "body": msgspec.Raw(delivery.body.encode() if delivery.body else b"{}"),
     }
+
+
+class _Metadata(msgspec.Struct):
+    traceparent: Any = None
+    tracestate: Any = None
+
+
+class _Carrier(msgspec.Struct):
+    metadata: _Metadata | None = None
+
+
+def _state_of(raw: bytes | None) -> str | None:
+    """The `tracestate` an envelope carries on, if it does so as W3C wants."""
+    if raw is None or b'"tracestate"' not in raw:
+        return None
+    try:
+        carried = msgspec.json.decode(raw, type=_Carrier).metadata
+    except msgspec.DecodeError:
+        return None
+    context = None if carried is None else read_context(carried.traceparent, carried.tracestate)
+    return None if context is None else context.state
 
 
 def _weight(delivery: Delivery) -> int:

@@ -23,6 +23,7 @@ log = logging.getLogger("observatory.publisher")
 LOOK_S = 0.25
 PAGE = 500
 HELD = b'"held_sequence_number":'
+SHREDDED = b'"shredded_sequence_numbers":['
 _sections = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -46,6 +47,9 @@ class Feed:
 
     def extend(self, rows: list[Row]) -> None:
         self.rows.extend(rows)
+        gone = {number: row.sequence_number for row in rows for number in _shredded(row.event.record)}
+        if gone:  # what is remembered here forgets it too
+            self.rows = deque((_without(row, gone) for row in self.rows), maxlen=self.rows.maxlen)
         self.head = rows[-1].sequence_number
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
@@ -62,6 +66,29 @@ class Feed:
     async def wait(self, cursor: int) -> None:
         while self.head <= cursor:
             await self._moved.wait()
+
+
+class _Order(msgspec.Struct):
+    shredded_sequence_numbers: list[int] = []
+
+
+class _Event(msgspec.Struct):
+    body: _Order
+
+
+def _shredded(record: bytes) -> list[int]:
+    if SHREDDED not in record:
+        return []
+    return msgspec.json.decode(record, type=_Event).body.shredded_sequence_numbers
+
+
+def _without(row: Row, gone: dict[int, int]) -> Row:
+    message = row.message
+    if message is None or message.sequence_number not in gone:
+        return row
+    by = gone[message.sequence_number]
+    bare = msgspec.structs.replace(message, raw=None, rewritten=None, shredded_by=by)
+    return msgspec.structs.replace(row, message=bare)
 
 
 class Publisher:
@@ -147,6 +174,8 @@ def item_of(message: StoredMessage) -> dict[str, object]:
         # The gateway's word on what it held or rewrote; an agent's own is in the message (ruling 24).
         "interrupt_signal": signal if message.rewritten is None else "rewrite",
         "rewritten": message.rewritten is not None,
+        # By which event its bytes went; who and why is told where it is asked for by name.
+        "shredded": None if message.shredded_by is None else {"event": message.shredded_by},
         "message": None if content is None or message.raw is None else scored(content, message.entropy),
     }
 

@@ -20,7 +20,7 @@ from observatory.ledger.chain import Head, Linked, check_resource, link_text
 from observatory.protocol.events import severity_text
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.otel import span_id_of
+from observatory.protocol.otel import TraceContext, format_traceparent, read_context, span_id_of
 from observatory.protocol.steps import step_of_name
 from observatory.rows import Agent, Session
 
@@ -135,6 +135,9 @@ class Events:
             "av.sender.entity_type": message.sender_type,
         }
         hub, trust = _standing(passage)
+        if passage.redacted is not None and passage.redacted.version is not None:
+            attributes["av.redaction.version"] = passage.redacted.version
+            attributes["av.redaction.replaced"] = passage.redacted.replaced
         if agent is not None:
             attributes["av.sender.agent_id"] = agent.agent_id
         if hub is not None:
@@ -143,6 +146,9 @@ class Events:
         if message.recipient is not None:
             recipient_id, members = _address(self._tenant_id, message.recipient, message.recipient_type)
             attributes |= members
+        context = context_of(passage)
+        if context is not None:
+            detail = {**(detail or {}), **_linked_to(context, session, attributes)}
         event: dict[str, Any] = {
             "audit_event_id": event_id,
             "timestamp": message.timestamp,
@@ -170,6 +176,8 @@ class Events:
     ) -> tuple[Linked, str | None] | None:
         """`mapping` and `link` in one, for an event without detail; None when its text is not plain."""
         message = passage.message
+        if context_of(passage) is not None:
+            return None
         kind, step_id = message.message_type, passage.step_id
         sender = self._sender(passage, severity)
         to = NOBODY
@@ -184,7 +192,7 @@ class Events:
             f'{{"av.conversation.id":{_quoted(message.conversation_id or session.session_id)},'
             f'"av.delivery.latency_ms":{(passage.received_ns - message.timestamp_ns) // 1_000_000},'
             f'"av.message.digest":"sha256:{message.digest.hex()}","av.message.priority":"{message.priority}",'
-            f'"av.message.type":"{kind}",{to.members}{sender.members},'
+            f'"av.message.type":"{kind}",{to.members}{_redaction(passage)}{sender.members},'
             f'"av.step.id":{_quoted(step_id)}}},"audit_event_id":"{event_id}"',
             f'{{"event_type":"{event_type}","message_id":"{passage.message_id}","message_type":"{kind}",'
             f'"summary":{_quoted(_summary(message))}}}',
@@ -242,10 +250,46 @@ def _standing(passage: Passage) -> tuple[str | None, str | None]:
     return hub or agent.hub_address, "tenant_verified" if passage.principal.is_bound else "unverified"
 
 
+def _redaction(passage: Passage) -> str:
+    """av.redaction.*, in order, each with its comma."""
+    done = passage.redacted
+    if done is None or done.version is None:
+        return ""
+    return f'"av.redaction.replaced":{done.replaced},"av.redaction.version":{done.version},'
+
+
+def context_of(passage: Passage) -> TraceContext | None:
+    """Whose work this message goes on with: told by its request, or by an envelope's metadata.
+
+    Only the second is in the archive: a message that is held and released later has no other.
+    """
+    if passage.context is not None:
+        return passage.context
+    envelope = passage.message.envelope
+    if envelope is None or not envelope.metadata:
+        return None
+    return read_context(envelope.metadata.get("traceparent"), envelope.metadata.get("tracestate"))
+
+
+def _linked_to(context: TraceContext, session: Session, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The caller's context as it came; and a span link when this work has a trace of its own (R505)."""
+    attributes["av.trace.parent"] = format_traceparent(*context[:3])
+    if context.state is not None:
+        attributes["av.trace.state"] = context.state
+    if context.trace_id == session.trace_id:
+        return {}
+    link = {"trace_id": context.trace_id, "span_id": context.span_id, "trace_flags": context.flags}
+    return {"links": [link | ({} if context.state is None else {"trace_state": context.state})]}
+
+
 def _parent_span(passage: Passage) -> str | None:
     span = passage.message.parent_span_id
     if span is None and passage.parents:
         return span_id_of(step_of_name(passage.parents[0]))
+    if span is None and (context := passage.context) is not None:
+        # A first step within the caller's own trace goes on from the caller's span.
+        session = passage.session
+        return context.span_id if session and session.trace_id == context.trace_id else None
     return span
 
 

@@ -16,6 +16,7 @@ from observatory.gateway import policy
 from observatory.gateway.held import find
 from observatory.gateway.interventions import NOT_HELD, Command, Commanded, act_on, replace
 from observatory.gateway.record import Scribe
+from observatory.gateway.redacting import put_in
 from observatory.gateway.release import flow, message_of, reject, scribe_of, tell_verdict, wants_of
 from observatory.protocol.answers import Refused
 from observatory.protocol.message import Message
@@ -84,7 +85,10 @@ def edit(
         rule = policy.denies(message, command.agent, command.scribe.memory)
         if rule is not None:
             return _denied_now(rule.rule_id)
-        return _approved(command, hold, note, replace(command, "edit", hold, message, note))
+        content = put_in(message, command.scribe.memory)
+        if isinstance(content, Verdict):
+            return content
+        return _approved(command, hold, note, replace(command, "edit", hold, content, note))
 
     return _at_gate(answer)(who, session_id, agent_id, message_id, digest, note, now_ns)
 

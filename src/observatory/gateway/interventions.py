@@ -18,6 +18,7 @@ from observatory.gateway import policy, release
 from observatory.gateway.held import changed, find
 from observatory.gateway.inbox import delivery_id
 from observatory.gateway.record import Scribe
+from observatory.gateway.redacting import put_in
 from observatory.gateway.release import flow, scribe_of
 from observatory.ledger.canonical import jcs
 from observatory.protocol.answers import Refused
@@ -279,7 +280,10 @@ def rewrite(
         hold = find(command.scribe.memory, command.session, command.agent, message_id)
         if hold is None:
             return NOT_HELD
-        _, answer = replace(command, "rewrite", hold, message)
+        content = put_in(message, command.scribe.memory)
+        if isinstance(content, Verdict):
+            return content
+        _, answer = replace(command, "rewrite", hold, content)
         answer.state = "held"
         return Verdict(200, answer)
 

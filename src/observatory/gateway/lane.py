@@ -199,6 +199,9 @@ class Lane:
             else:
                 committer.writer.look_more(self._number, job.memory, wants)
             if job.memory is not None:
+                more = batch.settle(job.memory)
+                if more is not None:
+                    committer.writer.look_more(self._number, job.memory, more)
                 job.verdicts += batch.think(job.memory, job.changes)
         except Exception:  # noqa: BLE001 - under the lock it is found out whose fault it is, and answered
             job.is_ahead = False

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from observatory.protocol.message import Message
+from observatory.protocol.otel import TraceContext
 from observatory.rows import Agent, Member, Session, Write
-from observatory.state import Desk, Draft, Memory, Principal, Verdict
+from observatory.state import Desk, Draft, Memory, Principal, Redacted, Verdict
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,9 @@ class Passage(msgspec.Struct, gc=False):
     # The ratio's score, None when it is not scored, and the window it is of; see entropy.py.
     entropy: float | None = None
     window: list[str] = []
+    redacted: Redacted | None = None
+    # Of the request it came with; see also event.context_of.
+    context: TraceContext | None = None
 
 
 # A stage is pure: it reads and changes only the passage and the memory. None means: go on.

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
+from observatory.gateway.redaction import digests_before
 from observatory.protocol.answers import Accepted, Refused
 from observatory.protocol.identity import NAMESPACE, agent_entity_id
 from observatory.protocol.message import Message
@@ -24,6 +25,13 @@ from observatory.state import Memory, Verdict, Wants
 
 def _derived_step(trace: str, digest: bytes) -> str:
     return str(uuid.uuid5(NAMESPACE, f"{trace}/{digest.hex()}"))
+
+
+def want_again(message: Message, before: Iterable[bytes], wants: Wants) -> None:
+    """The names a message without a step id has by digests it had not when `want` was asked."""
+    if message.step_id is None:
+        trace = uuid_of_trace(message.trace_id)
+        wants.steps.update(_derived_step(trace, digest) for digest in (message.digest, *before))
 
 
 def want(message: Message, tenant_id: str, wants: Wants) -> None:
@@ -50,13 +58,17 @@ def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
         name = step_name(session_id, step_id, message.message_id)
         known = memory.steps.get(name)
         if known is not None:
-            return _as_before(known) if known.digest == message.digest else _conflict(passage, now_ns)
+            return _as_before(known) if _is_same(passage, memory, known) else _conflict(passage, now_ns)
     else:
         name = step_id = trace = uuid_of_trace(message.trace_id)
         known = memory.steps.get(trace)
-        if known is not None and known.digest == message.digest:
+        if known is not None and _is_same(passage, memory, known):
             return _as_before(known)
         if known is not None:  # ruling 2c: another step of that session
+            for digest in () if passage.redacted is None else passage.redacted.before:
+                earlier = memory.steps.get(_derived_step(trace, digest))
+                if earlier is not None and earlier.digest == digest:
+                    return _as_before(earlier)
             name = step_id = _derived_step(trace, message.digest)
             again = memory.steps.get(step_id)
             if again is not None:
@@ -69,6 +81,14 @@ def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     if known is not None and not passage.parents:
         _infer_parent(passage)
     return None
+
+
+def _is_same(passage: Passage, memory: Memory, known: Step) -> bool:
+    """Whether this is the message that has the name: perhaps it was redacted by other rules then."""
+    if known.digest == passage.message.digest:
+        return True
+    book, done = memory.rulebook.redaction, passage.redacted
+    return book is not None and done is not None and known.digest in digests_before(book, done.sent)
 
 
 def _session_of_parent(memory: Memory, session_id: str, parents: Iterable[str]) -> str | None:

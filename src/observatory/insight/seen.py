@@ -71,13 +71,15 @@ class Put(msgspec.Struct, frozen=True, gc=False):
     """Rows for one table of the derived store; each row names the same columns, `tenant_id` is filled in.
 
     `replace` upserts on the table's key. `add` adds the columns that are no part of the key to what is there.
-    `clear` names numbers whose rows are removed first (column `seq`).
+    `clear` names numbers whose rows are removed first (column `seq`). `purge`: words that are taken out of
+    the index must leave its file too, not only the answers.
     """
 
     table: str
     rows: Sequence[dict[str, Any]]
     mode: Literal["replace", "add"] = "replace"
     clear: Sequence[int] = ()
+    purge: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -47,6 +47,8 @@ class Entry(msgspec.Struct, frozen=True):
     message: Archived | None = None
     # Of an event that tells of a rewrite: the new content.
     rewritten: bytes | None = None
+    # Of an event that tells of a thought: its content as it was hashed; of a session's start: the intent.
+    words: bytes | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -74,6 +76,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     head: End
     created_at: str
     tool: str
+    # The log's newest checkpoint when it was made, and the keys that sign it, as their owner tells them.
+    checkpoint: str | None = None
+    vkeys: tuple[str, ...] = ()
 
 
 class _Message(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -96,6 +101,7 @@ class _Line(msgspec.Struct, kw_only=True):
     leaf_hash: str | None
     message: _Message | None
     rewritten: str | msgspec.UnsetType | None = msgspec.UNSET
+    words: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Chain(msgspec.Struct):
@@ -124,6 +130,8 @@ def line_of(entry: Entry) -> bytes:
     )
     if entry.rewritten is not None:
         line.rewritten = entry.rewritten.decode("utf-8")  # ours: always UTF-8
+    if entry.words is not None:
+        line.words = entry.words.decode("utf-8")
     return _encode(line)
 
 
@@ -145,7 +153,8 @@ def entry_of(line: bytes, number: int) -> Entry:
         leaf = None if found.leaf_hash is None else bytes.fromhex(found.leaf_hash)
         message = None if found.message is None else _inward(found.message)
         rewritten = found.rewritten.encode("utf-8") if isinstance(found.rewritten, str) else None
-        return Entry(found.sequence_number, found.record.encode("utf-8"), leaf, message, rewritten)
+        words = found.words.encode("utf-8") if isinstance(found.words, str) else None
+        return Entry(found.sequence_number, found.record.encode("utf-8"), leaf, message, rewritten, words)
     except (msgspec.MsgspecError, NotBase64, ValueError):
         raise ExportUnusable(f"line {number} of the export is not an event; export again") from None
 

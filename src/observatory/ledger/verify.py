@@ -10,6 +10,7 @@ is a missing tail: give `result` the head you hold from elsewhere. Sentences nev
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
@@ -212,6 +213,14 @@ def _decode_canonical(raw: bytes, number: int) -> dict[str, Any]:
     return record
 
 
+def canonical_object(raw: bytes) -> dict[str, Any] | None:
+    """The object these bytes are the RFC 8785 form of; None if they are not, or hold a float."""
+    try:
+        return _decode_canonical(raw, 0)
+    except _Broken:
+        return None
+
+
 def _decode_fitting(raw: bytes) -> dict[str, Any]:
     """An object whose integers all lie within ±(2^53-1) and which holds no float; else ValueError."""
     try:
@@ -271,6 +280,13 @@ def _event_hash(hashed: _Hashed) -> str:
 
 
 _SECTIONS: Final = ("hash_chain", "body", "attributes", "resource")
+_KEYS: Final = {"sender_key": "av.sender.entity_id", "recipient_key": "av.recipient.entity_id"}
+
+
+@lru_cache(maxsize=4_096)
+def _entity_key(tenant_id: str, entity_id: str) -> int:
+    """By which the store finds the events of an entity: eight bytes of a hash (ADR-024)."""
+    return int.from_bytes(sha256(f"{tenant_id}\n{entity_id}".encode()).digest()[:8], "big", signed=True)
 
 
 def _check_columns(
@@ -282,6 +298,9 @@ def _check_columns(
             truth: Any = record_hash if isinstance(value, bytes) else "sha256:" + record_hash.hex()
         elif name == "tenant_id":
             truth = record["resource"]["av.tenant.id"]
+        elif name in _KEYS:
+            entity = record["attributes"].get(_KEYS[name])
+            truth = None if entity is None else _entity_key(record["resource"]["av.tenant.id"], entity)
         elif name in record:
             truth = record[name]
         else:

@@ -11,12 +11,16 @@ import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from observatory.protocol import clock
 from observatory.protocol.identity import NAMESPACE, canonical_uuid, hyphenated
 
 _TRACEPARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_MEMBER: Final = re.compile(
+    r"([a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
 _ZERO_TRACE: Final = "0" * 32
 _ZERO_SPAN: Final = "0" * 16
 
@@ -70,6 +74,35 @@ def parse_traceparent(header: str) -> tuple[str, str, int] | None:
     if version == "ff" or (version == "00" and more) or trace_id == _ZERO_TRACE or span_id == _ZERO_SPAN:
         return None
     return trace_id, span_id, int(flags, 16)
+
+
+class TraceContext(NamedTuple):
+    """Where a message comes from, in the words of another's trace: W3C Trace Context."""
+
+    trace_id: str
+    span_id: str
+    flags: int
+    state: str | None
+
+
+def read_context(traceparent: Any, tracestate: Any = None) -> TraceContext | None:
+    """Of headers or metadata. What is not valid is ignored, as the standard wants: nothing is refused for it.
+
+    Without a good `traceparent` its `tracestate` is nothing either; a bad `tracestate` alone is dropped.
+    """
+    found = parse_traceparent(traceparent) if isinstance(traceparent, str) else None
+    return None if found is None else TraceContext(*found, _state(tracestate))
+
+
+def _state(text: Any) -> str | None:
+    """At most 32 members and 512 characters, each `key=value`, no key twice (W3C Trace Context 3.3)."""
+    if not isinstance(text, str) or len(text) > 512:
+        return None
+    members = [one for part in text.split(",") if (one := part.strip(" \t"))]
+    keys = [found[1] for one in members if (found := _MEMBER.fullmatch(one))]
+    if not 0 < len(members) <= 32 or len(keys) != len(members) or len(set(keys)) != len(keys):
+        return None
+    return ",".join(members)
 
 
 def any_value(value: Any) -> dict[str, Any]:

@@ -15,15 +15,18 @@ from observatory.sdk.outbox import Outbox
 from observatory.sdk.received import Decision, Handoff, Prompt, Received, Verdict
 from observatory.sdk.session import Session
 from observatory.sdk.step import Step
+from observatory.sdk.thoughts import AsyncProof, ChainBroken, Proof, Recorded
 
 __all__ = [
     "Agent",
     "Answer",
     "Approval",
     "AsyncAgent",
+    "AsyncProof",
     "AsyncSession",
     "AsyncStep",
     "Cancelled",
+    "ChainBroken",
     "Decision",
     "Delivery",
     "Denied",
@@ -34,7 +37,9 @@ __all__ = [
     "NotConfigured",
     "Outbox",
     "Prompt",
+    "Proof",
     "Received",
+    "Recorded",
     "Rejected",
     "Session",
     "Step",

@@ -14,7 +14,7 @@ import concurrent.futures
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, Unpack
 
-from observatory.sdk import decisions, gate
+from observatory.sdk import decisions, gate, thoughts
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.ear import NoChannel
 from observatory.sdk.errors import NotAnswered
@@ -22,6 +22,7 @@ from observatory.sdk.received import Decision, Handoff, Received
 from observatory.sdk.session import Line, Session, Words, open_line
 from observatory.sdk.speaker import Speaker
 from observatory.sdk.step import Step
+from observatory.sdk.thoughts import TIMEOUT_S, Content, Proof, Recorded
 from observatory.sdk.waiting import run
 
 
@@ -49,6 +50,37 @@ class Agent(Speaker, Words):
         """Say what came of a decision (`action_confirmation`); `fields` as on the wire. Returns at once,
         paused or not; an agent that was never connected waits for that, and raises `NotAnswered`."""
         return run(decisions.confirm(self._line(), self, decision, status, summary, fields))
+
+    def think(
+        self,
+        kind: str,
+        content: Content,
+        *,
+        session_id: str | None = None,
+        timeout: float = TIMEOUT_S,
+        **more: Any,
+    ) -> Recorded:
+        """Record a plan, an analysis, a decision or a reflection in the decision trail; durable when it
+        returns. In the session this runs in, else in the agent's own; `session_id`, `task_id`, `references`,
+        `audit_event_ids` and `record_id` may be given. Raises `Rejected`, or `NotAnswered` while the gateway
+        is away: then nothing is kept, and thinking it again with the same `record_id` is safe."""
+        session_id = session_id or self._line().session_id
+        return thoughts.run(
+            self, thoughts.thinking(self, kind, content, session_id=session_id, **more), timeout
+        )
+
+    def proof(
+        self,
+        intent: str,
+        *,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        predecessor: str | None = None,
+        timeout: float = TIMEOUT_S,
+    ) -> Proof:
+        """`with agent.proof("Deploy v2.3.1") as proof:` a proof-grade session, sealed when the block is left.
+        Of the session this runs in, else one of its own; `predecessor` is the id of the session before."""
+        return Proof(self, intent, task_id, session_id, predecessor, timeout)
 
     def messages(self, timeout: float | None = 0) -> list[Received]:
         """The messages that have come since, oldest first; waits up to `timeout` for the first one."""

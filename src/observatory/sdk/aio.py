@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from observatory.sdk import decisions, gate
+from observatory.sdk import decisions, gate, thoughts
 from observatory.sdk.client import Answer
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.ear import NoChannel
@@ -19,6 +19,7 @@ from observatory.sdk.received import Decision, Handoff, Received, Verdict
 from observatory.sdk.session import Line, ToolCall, open_line
 from observatory.sdk.speaker import Speaker
 from observatory.sdk.step import Step, StepFields
+from observatory.sdk.thoughts import TIMEOUT_S, AsyncProof, Content, Recorded
 from observatory.sdk.waiting import Wait, run_async, until
 
 
@@ -125,6 +126,32 @@ class AsyncAgent(Speaker, AsyncWords):
         """Say what came of a decision: see `Agent.confirm`."""
         confirming = decisions.confirm(self._line(), self, decision, status, summary, fields)
         return AsyncStep(await run_async(confirming))
+
+    async def think(
+        self,
+        kind: str,
+        content: Content,
+        *,
+        session_id: str | None = None,
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109
+        **more: Any,
+    ) -> Recorded:
+        """Record a thought in the decision trail: see `Agent.think`."""
+        session_id = session_id or self._line().session_id
+        asking = thoughts.thinking(self, kind, content, session_id=session_id, **more)
+        return await thoughts.run_async(self, asking, timeout)
+
+    def proof(
+        self,
+        intent: str,
+        *,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        predecessor: str | None = None,
+        timeout: float = TIMEOUT_S,
+    ) -> AsyncProof:
+        """`async with agent.proof("…") as proof:` a proof-grade session: see `Agent.proof`."""
+        return AsyncProof(self, intent, task_id, session_id, predecessor, timeout)
 
     async def messages(self, timeout: float | None = 0) -> list[Received]:  # noqa: ASYNC109
         """The messages that have come since, oldest first; waits up to `timeout` for the first one."""

@@ -15,7 +15,8 @@ class NotConfigured(ObservatoryError):
 
 
 class NotAnswered(ObservatoryError, TimeoutError):
-    """No verdict came in time. The message is not lost: it waits in memory or in the spool."""
+    """No verdict came in time. A message is not lost: it waits in memory or in the spool; of a thought
+    nothing is kept, and it may be thought again under its `record_id`."""
 
 
 class Lost(ObservatoryError):

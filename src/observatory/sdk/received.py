@@ -37,6 +37,7 @@ class Received(msgspec.Struct, frozen=True):
     session_id: str | None = None
     created_at: str | None = None
     traceparent: str | None = None
+    tracestate: str | None = None
     message_id: str | None = None
     message_type: str | None = None
     sender: Sender | None = None

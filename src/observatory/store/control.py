@@ -73,6 +73,9 @@ class Finder(Protocol):
     def payloads(self, memory: Memory, numbers: Collection[int]) -> Rows:
         """(sequence_number, raw) of archived messages."""
 
+    def unshredded(self, memory: Memory, numbers: Collection[int]) -> Rows:
+        """(sequence_number,) of those whose bytes are there, without reading them."""
+
 
 def look(finder: Finder, memory: Memory, wants: Wants) -> None:
     """All of it, after sessions and agents are there."""
@@ -94,6 +97,8 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
                 new = finder.find("rewrites", ("raw",), {"sequence_number": rewrite_seq})
                 if new and new[0][0] is not None:
                     memory.raws[number] = bytes(new[0][0])
+    if wants.payloads:
+        memory.payloads |= {row[0] for row in finder.unshredded(memory, wants.payloads)}
     if wants.rooms and memory.rulebook.policies:
         rooms = {memory.sessions[name].session_no for name in wants.rooms if name in memory.sessions}
         known = {agent.agent_no for agent in memory.agents.values()}

@@ -26,6 +26,7 @@ from observatory.insight.seen import Finding, Put
 from observatory.store.derived import DerivedReads, ddl, mark
 from observatory.store.derived_tables import DERIVED
 from observatory.store.derived_writes import sqlite_sql, writes_of
+from observatory.store.sqlite import forget_log
 
 log = logging.getLogger("observatory.derived")
 FILE = "derived.db"
@@ -33,6 +34,9 @@ RECORD = "observatory.db"
 BROKEN = {11, 26}  # CORRUPT, NOTADB
 # Of the medium, or of another writer: try again. PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
 AWAY = {3, 5, 6, 7, 8, 10, 13, 14, 15}
+PRAGMAS = ("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2", "secure_delete=1")
+MERGE = "INSERT INTO insight_words (insight_words, rank) VALUES ('merge', ?)"
+PAGES = 2_000  # of the index of words that are merged with one batch after something was shredded
 CURSOR = "SELECT seq FROM insight_cursors WHERE tenant_id = ? AND name = 'fold'"
 MOVE = (
     "INSERT INTO insight_cursors (tenant_id, name, seq, at_ns) VALUES (?, 'fold', ?, ?) "
@@ -62,7 +66,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     if mode == "ro":
         connection.execute("PRAGMA query_only=1")
     else:
-        for pragma in ("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2"):
+        for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
     return connection
 
@@ -123,6 +127,7 @@ class SqliteDerived(DerivedReads):
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
+        self._purging = self._merging = False
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="derived-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="derived-write")
         self._engine = create_engine(
@@ -239,10 +244,20 @@ class SqliteDerived(DerivedReads):
             for name, count in zip(("skipped", "unread"), passed, strict=True):
                 if count:
                     connection.execute(COUNT, (tenant_id, name, count, at_ns))
+            self._purge(connection, any(put.purge for put in puts))
             connection.execute("COMMIT")
+            if self._purging and forget_log(connection):
+                self._purging = self._merging
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise self._failed(error) from error
         return True
+
+    def _purge(self, connection: sqlite3.Connection, begins: bool) -> None:
+        """Words that were taken out stay in FTS5's file until its parts are merged: some pages at a time."""
+        if begins or self._purging:
+            before = connection.total_changes
+            connection.execute(MERGE, (-PAGES if begins else PAGES,))
+            self._purging, self._merging = True, connection.total_changes - before > 1
 
     async def restart(self, tenant_id: str) -> None:
         def run() -> None:

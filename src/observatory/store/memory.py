@@ -59,6 +59,15 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "users": ("user_id",),
     "annotations": ("annotation_id",),
     "fact_marks": ("mark_id",),
+    "thought_sessions": ("session_id",),
+    "thought_tasks": ("task_key",),
+    "thought_records": ("record_id",),
+    "checkpoints": ("previous_size",),
+    "holds": ("sequence_number",),
+    "log_keys": ("tenant_id", "key_id"),
+    "peers": ("tenant_id", "peer_id"),
+    "peer_heads": ("origin",),
+    "cosignatures": ("size", "name"),
     "knobs": ("name",),
     "saved_views": ("owner_id", "view_id"),
     "deliveries": ("sequence_number", "agent_no"),
@@ -66,7 +75,7 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "instructions": ("agent_type", "version"),
 }
 # Of these only rows that are not removed are loaded: what an act reads under the lock stays bounded.
-LIVE_ONLY = frozenset({"saved_views"})
+LIVE_ONLY = frozenset({"saved_views", "peers"})
 
 # Keys and signed-in browsers that may still act; a tenant and an id list are added.
 GOOD_KEYS = (
@@ -138,8 +147,12 @@ def write_sql(write: Write, mark: Callable[[int], str]) -> tuple[str, list[Any]]
             tests.append(f"{column} IN ({marks})" if isinstance(wanted, list) else f"{column}={marks}")
             values += many
         return f"UPDATE {write.table} SET {sets} WHERE {' AND '.join(tests)}", values
-    marks = ", ".join(mark(i) for i in range(1, len(columns) + 1))
-    sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES ({marks})"
+    rows = []
+    for at in range(len(write.more) + 1):
+        first = at * len(columns) + 1
+        rows.append(f"({', '.join(mark(i) for i in range(first, first + len(columns)))})")
+    values += [row[column] for row in write.more for column in columns]
+    sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES {', '.join(rows)}"
     if write.key:
         sets = ", ".join(f"{column}=excluded.{column}" for column in columns if column not in write.key)
         sql += f" ON CONFLICT ({', '.join(write.key)}) DO UPDATE SET {sets}"

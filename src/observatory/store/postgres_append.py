@@ -85,6 +85,9 @@ INSERT_MESSAGES = _bulk(
     "parents:text parent_inferred:smallint warnings:text dedupe:bigint digest:bytea entropy:float8",
 )
 INSERT_PAYLOADS = _bulk("payloads", "sequence_number:bigint raw:bytea")
+SHRED = """
+UPDATE payloads SET raw = NULL, salt = NULL, shredded_by = $2
+WHERE tenant_id = $1 AND shredded_by IS NULL AND sequence_number = ANY($3::bigint[])"""
 KINDS = {"TEXT": "text", "BIGINT": "bigint", "INTEGER": "smallint", "BLOB": "bytea", "FLOAT": "float8"}
 
 
@@ -208,6 +211,10 @@ class PostgresReading:
 
     def payloads(self, memory: Memory, numbers: Collection[int]) -> control.Rows:
         return self.find("payloads", ("sequence_number", "raw"), among=("sequence_number", numbers))
+
+    def unshredded(self, memory: Memory, numbers: Collection[int]) -> control.Rows:
+        there = "AND raw IS NOT NULL"
+        return self.find("payloads", ("sequence_number",), among=("sequence_number", numbers), tail=there)
 
     def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
         """Keys checked before the last change of access are looked at again, under the lock."""
@@ -343,4 +350,6 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
     for sql, rows in tables:
         if rows:
             statements.append(Statement(sql, [tenant_id, *map(list, zip(*rows, strict=True))]))
+    for ordered_by, numbers in changes.shreds:
+        statements.append(Statement(SHRED, [tenant_id, ordered_by, numbers], must_hit=True))
     return statements

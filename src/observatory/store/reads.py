@@ -21,14 +21,18 @@ from observatory.state import Principal
 from observatory.store import tables
 from observatory.store.alarms import AlarmReads
 from observatory.store.committed import CommittedReads
+from observatory.store.federation import FederationReads
 from observatory.store.fleet import FleetReads
 from observatory.store.holds import HoldReads
 from observatory.store.inbox import InboxReads, any_of
 from observatory.store.insight_live import LiveReads
 from observatory.store.insight_rooms import RoomReads
 from observatory.store.keys import dedupe_key
+from observatory.store.log import LogReads
+from observatory.store.payloads import PayloadReads
 from observatory.store.shapes import Shape, Where, state_of
 from observatory.store.standstill import Standstill
+from observatory.store.thoughts import ThoughtReads
 from observatory.store.traffic import TrafficReads
 
 
@@ -42,6 +46,10 @@ class Reads(
     AlarmReads,
     FleetReads,
     LiveReads,
+    FederationReads,
+    LogReads,
+    ThoughtReads,
+    PayloadReads,
 ):
     """Archive and Directory over any store that can `fetch` rows."""
 
@@ -229,11 +237,12 @@ class Reads(
             shape.payloads.c.raw,
             rewrites.c.raw,
             messages.c.entropy,
+            shape.payloads.c.shredded_by,
         ).select_from(joined)
 
 
 def _message(row: Any) -> StoredMessage:
     raw, rewritten = (None if content is None else bytes(content) for content in row[8:10])
     return StoredMessage(
-        row[0], row[1], row[2], row[3], row[4], row[5], row[6], bool(row[7]), raw, rewritten, row[10]
+        row[0], row[1], row[2], row[3], row[4], row[5], row[6], bool(row[7]), raw, rewritten, row[10], row[11]
     )

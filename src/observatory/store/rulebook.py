@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from observatory.protocol.redaction import RedactionBook
 from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, Match, PolicyRule, Route
 from observatory.protocol.versions import VersionEntry
 from observatory.state import Rulebook
 
+T = TypeVar("T")
 # Status of a version that was met but never registered; not a rule, only a note that it was told of.
 SEEN = "seen"
 # Reads columns of all rows of one tenant: table, columns -> rows.
@@ -22,6 +24,7 @@ def read_rulebook(number: int, read: ReadAll) -> Rulebook:
     budgets = read("budgets", ("budget_id", "scope", "target", "soft", "hard", "period", "removed_ns"))
     routes = read("routes", ("capability", "weights"))
     switches = read("kill_switches", ("kill_id", "scope", "target", "state"))
+    knobs = {row[0]: row[1] for row in read("knobs", ("name", "value"))}
     newest: dict[str, int] = {}
     for agent_type, version in read("instructions", ("agent_type", "version")):
         newest[agent_type] = max(version, newest.get(agent_type, 0))
@@ -43,15 +46,13 @@ def read_rulebook(number: int, read: ReadAll) -> Rulebook:
         ),
         instructions=newest,
         breakers=frozenset(row[0] for row in read("breakers", ("capability",))),
-        detectors=_detectors(read),
+        detectors=_decoded(knobs.get("detectors"), DetectorSettings) or DetectorSettings(),
+        redaction=_decoded(knobs.get("redaction"), RedactionBook),
     )
 
 
-def _detectors(read: ReadAll) -> DetectorSettings:
-    for name, value in read("knobs", ("name", "value")):
-        if name == "detectors":
-            return msgspec.json.decode(value, type=DetectorSettings)
-    return DetectorSettings()
+def _decoded(value: str | None, kind: type[T]) -> T | None:
+    return None if value is None else msgspec.json.decode(value, type=kind)
 
 
 def _versions(

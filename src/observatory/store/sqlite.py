@@ -40,9 +40,12 @@ PRAGMAS = {
     "wal_autocheckpoint": 20_000,
     "cache_size": -65_536,
     "temp_store": 2,
+    # What is shredded is overwritten in the file, not only let go of. Rows that are added pay nothing for it.
+    "secure_delete": 1,
 }
 # PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL: the medium, not the row.
 MEDIUM_ERRORS = {3, 5, 6, 7, 8, 10, 11, 13, 14, 15}
+BUSY_S = 10
 STATEMENTS = 512  # inserts of up to a hundred rows into a handful of tables
 OLDEST = (3, 35, 0)  # upserts and the JSON functions the seed's view is made of
 
@@ -62,7 +65,7 @@ def connect(path: Path, read_only: bool = False, create: bool = False) -> Any:
             f"file:{quote(str(path))}?mode={mode}",
             uri=True,
             isolation_level=None,
-            timeout=10,
+            timeout=BUSY_S,
             check_same_thread=False,
             cached_statements=STATEMENTS,
         )
@@ -80,6 +83,22 @@ def connect(path: Path, read_only: bool = False, create: bool = False) -> Any:
                 f"SQLite did not accept {name}={value} (it says {found}); is {path} on a network disk?"
             )
     return connection
+
+
+def forget_log(connection: Any) -> bool:
+    """What is overwritten in the file stands in the write-ahead log too: that is emptied now.
+
+    False when somebody reads in it just then; it is emptied with the next order, or at the end.
+    """
+    try:
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_S * 1_000}")
+    except sqlite3.Error:  # a full disk: the commit stands, the log is read again
+        return False
+    return not busy
 
 
 def _translated(error: Exception) -> Exception:
@@ -128,7 +147,8 @@ class SqliteStore(Reads):
             self._close_writing()
             raise NotDurable(f"the database cannot be written now: {error}") from error
         try:
-            value = unit(SqliteTransaction(cursor))
+            transaction = SqliteTransaction(cursor)
+            value = unit(transaction)
             cursor.execute("COMMIT")
         except BaseException as error:
             self._undo(cursor)
@@ -138,6 +158,8 @@ class SqliteStore(Reads):
                     self._close_writing()
                 raise translated from error
             raise
+        if transaction.has_shredded:
+            forget_log(self._connection)
         return value
 
     def look(

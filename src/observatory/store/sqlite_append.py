@@ -61,6 +61,8 @@ MOVE_HEAD = (
     "UPDATE chain_heads SET sequence_number=?, event_hash=?, sessions=?, agents=?, access_version=?, "
     "rulebook_version=? WHERE tenant_id=?"
 )
+UNSHREDDED = "SELECT key FROM payloads WHERE raw IS NOT NULL AND key IN"
+SHRED = "UPDATE payloads SET raw=NULL, salt=NULL, shredded_by=? WHERE shredded_by IS NULL AND key IN"
 MOVE_FROM = f"{MOVE_HEAD} AND sequence_number=? AND event_hash=?"
 
 
@@ -166,7 +168,7 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
             bytearray(told.digest),
             told.entropy,
         )
-        payloads += (key, bytearray(told.raw), None, None)
+        payloads += (key, None if told.raw is None else bytearray(told.raw), None, None)
     statements += _inserts("audit_log", 9, audit)
     statements += _inserts("messages", 12, messages)
     statements += _inserts("payloads", 4, payloads)
@@ -179,6 +181,9 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
     for delivery in changes.deliveries:
         told_of += delivery_row(tenant_id, delivery)
     statements += _inserts(DELIVERIES, 1 + len(DELIVERY_COLUMNS), told_of)
+    for ordered_by, numbers in changes.shreds:
+        marks, keys = _in(base | number for number in numbers)
+        statements.append(Statement(f"{SHRED} {marks}", [ordered_by, *keys], must_hit=True))
     return statements
 
 
@@ -261,6 +266,12 @@ class SqliteReading:
         found = self._cursor.execute(f"SELECT key, raw FROM payloads WHERE key IN {marks}", keys)
         return [(key & SEQ_MASK, raw) for key, raw in found.fetchall()]
 
+    def unshredded(self, memory: Memory, numbers: Collection[int]) -> Rows:
+        base = memory.tenant.tenant_no << 40
+        marks, keys = _in(base | number for number in numbers)
+        found = self._cursor.execute(f"{UNSHREDDED} {marks}", keys)
+        return [(key & SEQ_MASK,) for (key,) in found.fetchall()]
+
     def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
         """Keys checked before the last change of access are looked at again, under the lock."""
         doubtful = [key for key, version in keys.items() if version != memory.tenant.access_version]
@@ -331,6 +342,8 @@ class SqliteReading:
 class SqliteTransaction(SqliteReading):
     """Inside BEGIN IMMEDIATE: what is read cannot change before it ends."""
 
+    has_shredded = False
+
     def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
         memory = self.look(tenant_id, wants, known, is_pending=False)
         if memory is not None:
@@ -354,5 +367,6 @@ class SqliteTransaction(SqliteReading):
     def _execute(self, statements: Iterable[Statement]) -> None:
         for sql, values, must_hit in statements:
             found = self._cursor.execute(sql, values)
+            self.has_shredded = self.has_shredded or sql.startswith(SHRED)
             if must_hit and found.rowcount == 0:
                 raise StatementFailed("an update found no row")

@@ -161,6 +161,44 @@ saved_views = _table(
 reviews = _table(
     SHARED, "reviews", "tenant_id:t sequence_number:i verdict:t note:t reviewed_by:t reviewed_ns:i"
 )
+# Records and nodes before their session: nothing is put under a seal, not even by `observatory copy`.
+thought_records = _table(
+    SHARED,
+    "thought_records",
+    "tenant_id:t session_id:t record_index:i record_id:t task_id:t type:t content:b author:t created_at:t "
+    "refs:t event_ids:t predecessor_chain_hash:t content_hash:t chain_hash:t parent_chain_hash:t "
+    "sequence_number:i audit_event_id:t",
+)
+merkle_nodes = _table(SHARED, "merkle_nodes", "tenant_id:t session_id:t level:i node_index:i hash:b")
+thought_tasks = _table(
+    SHARED,
+    "thought_tasks",
+    "tenant_id:t task_key:t session_id:t task_id:t proof_grade:s state:t opened_by:t opened_ns:i closed_by:t "
+    "closed_ns:i",
+)
+thought_sessions = _table(
+    SHARED,
+    "thought_sessions",
+    "tenant_id:t session_id:t session_no:i caller:t opened_by:t intent:t task_id:t started_at:t genesis:t "
+    "sequence_number:i predecessor_session_id:t predecessor_chain_hash:t proof_grade:s records:i "
+    "open_tasks:i last_chain_hash:t verified_records:i sealed_ns:i root:t ended_ns:i",
+)
+log_nodes = _table(SHARED, "log_nodes", "tenant_id:t level:i position:i hash:b")
+checkpoints = _table(SHARED, "checkpoints", "tenant_id:t size:i previous_size:i root:b note:b signed_ns:i")
+log_keys = _table(SHARED, "log_keys", "tenant_id:t key_id:t public_key:b since:i created_ns:i")
+peers = _table(
+    SHARED,
+    "peers",
+    "tenant_id:t peer_id:t name:t origin:t vkey:t url:t log_url:t created_ns:i created_by:t removed_ns:i "
+    "forgone_size:i forgone_root:b",
+)
+peer_heads = _table(
+    SHARED,
+    "peer_heads",
+    "tenant_id:t origin:t size:i root:b note:b cosignature:t seen_ns:i fork_kind:t fork_size:i fork_root:b "
+    "fork_note:b fork_ns:i",
+)
+cosignatures = _table(SHARED, "cosignatures", "tenant_id:t size:i name:t peer_id:t line:t seen_s:i kept_ns:i")
 house = _table(SHARED, "house", "name:t value:t")
 
 audit_log = _table(

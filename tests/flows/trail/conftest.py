@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import lines
+from tests.flows.trail.telling import Told
 from tests.samples import decision_log, envelope
 
 
@@ -41,3 +43,10 @@ def exported(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = observatory("export", "--data", str(lived), "--out", str(out))
     assert run.returncode == 0, run.stderr
     return out
+
+
+@pytest.fixture(scope="module")
+def told(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    made = Told(server, tmp_path_factory.mktemp("told"))
+    yield made
+    made.tenant.stop()

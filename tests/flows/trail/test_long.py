@@ -35,7 +35,7 @@ def test_two_processes_share_a_long_trail_and_find_a_break_in_the_second_half(
     bend(data, f"DELETE FROM audit_log WHERE key = {HOME} + {MANY - 7}")
     run = observatory("verify", "--data", str(data), "--no-payloads")
     assert run.returncode == 2
-    assert f"BROKEN at event {MANY - 7:,}" in run.stdout and "density   BROKEN" in run.stdout
+    assert f"BROKEN at event {MANY - 7:,}" in run.stdout and "density      BROKEN" in run.stdout
 
 
 def test_an_import_that_was_killed_left_nothing_and_can_be_repeated(long: Path, tmp_path: Path) -> None:

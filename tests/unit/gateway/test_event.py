@@ -14,7 +14,7 @@ from observatory.ledger.chain import GENESIS_HASH, Head, link
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.rows import Agent, Session
-from observatory.state import Principal
+from observatory.state import Principal, Redacted
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
 
 TENANT = "tnt_default"
@@ -97,6 +97,18 @@ def test_every_kind_of_address_is_written(to: str | None) -> None:
 def test_every_envelope_is_the_same_bytes_as_mapping_and_as_text(message_type: str) -> None:
     message = _intercepted(envelope(message_type))
     assert _is_the_same(*_passage(message, workspace_id="w"), "heartbeat")
+
+
+@pytest.mark.parametrize("to", ["writer-1", None])
+def test_what_redaction_did_is_the_same_bytes_as_mapping_and_as_text_s441(to: str | None) -> None:
+    """S441: version and count stand in the event; without rules nothing does."""
+    for version, replaced in ((7, 0), (7, 3), (None, 0)):
+        passage, session = _passage(_intercepted(decision_log(identity={"recipient": to})))
+        passage.redacted = Redacted(version, replaced, b"{}")
+        assert _is_the_same(passage, session)
+        event, _ = Events(SERVICE, TENANT, OBSERVED).mapping(passage, session, "x", EVENT_ID, 9)
+        told = [event["attributes"].get(f"av.redaction.{name}") for name in ("version", "replaced")]
+        assert told == ([None, None] if version is None else [version, replaced])
 
 
 def test_text_whose_canonical_forms_differ_is_left_to_the_mapping() -> None:

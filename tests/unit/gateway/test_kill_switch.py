@@ -224,6 +224,9 @@ class Held:
     def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
         return self.scene.memory
 
+    def look_more(self, memory: Memory, wants: Wants) -> None:
+        return None
+
     def save(self, memory: Memory, changes: Changes) -> None:
         return None
 

@@ -455,6 +455,12 @@ export type CausesAnswer = {
   truncated: boolean;
 };
 
+export type ChainVerdict = {
+  first_broken_index: number | null;
+  records: number;
+  valid: boolean;
+};
+
 export type ChangedRule = {
   confirm?: boolean;
   deadline_s?: number | null;
@@ -552,6 +558,18 @@ export type ConflictItem = {
   scope: string;
   sides: SideItem[];
   subject: string;
+};
+
+export type ConsistencyAnswer = {
+  checkpoint: string | null;
+  from: number;
+  from_root: string;
+  hashes: string[];
+  origin: string;
+  tenant_id: string;
+  to: number;
+  to_root: string;
+  vkeys: string[];
 };
 
 export type ContainmentItem = {
@@ -869,6 +887,13 @@ export type Editing = {
   note?: string | null;
 };
 
+export type EndedSession = {
+  ended_at: string;
+  records: number;
+  root: string | null;
+  session_id: string;
+};
+
 export type Evicted = {
   agent_id: string;
   entity_id: string;
@@ -998,6 +1023,7 @@ export type FleetHealth = {
   database: DatabaseHealth;
   gateway: GatewayHealth;
   insight: InsightHealth;
+  log: LogHealth;
   status: "degraded" | "down" | "ok";
 };
 
@@ -1235,6 +1261,7 @@ export type InboxItem = {
   sequence_number: number;
   session_id: string | null;
   traceparent: string | null;
+  tracestate: string | null;
 };
 
 export type InboxSender = {
@@ -1456,6 +1483,46 @@ export type Leaving = {
   agent_id: string;
 };
 
+export type LogAnswer = {
+  checkpoint: string | null;
+  detail: string | null;
+  head: number;
+  max_unsigned_age_s: number;
+  origin: string;
+  public: boolean;
+  signed_at: string | null;
+  size: number;
+  state: "behind" | "refused" | "signed";
+  tenant_id: string;
+  unsigned: number;
+  unsigned_age_s: number;
+  url: string;
+  vkey: string | null;
+  vkeys: LogKey[];
+  witnessed: WitnessedCheckpoint | null;
+};
+
+export type LogHealth = {
+  signed_at: string | null;
+  size: number;
+  status: "degraded" | "down" | "ok";
+  text: string;
+  unsigned: number;
+  unsigned_age_s: number;
+};
+
+export type LogKey = {
+  created_at: string;
+  current: boolean;
+  since_sequence: number;
+  vkey: string;
+};
+
+export type LogWitness = {
+  name: string;
+  seen_at: string;
+};
+
 export type LoginAnswer = {
   url: string;
   user_id: string;
@@ -1526,8 +1593,15 @@ export type MessageItem = {
   rewritten: boolean;
   sequence_number: number;
   session_id: string;
+  shredded?: ShreddedBy | null;
   state: "forwarded" | "held" | "refused" | "rejected";
   step_id: string;
+};
+
+export type MessageShredding = {
+  confirm: string;
+  message_id: string;
+  reason: string;
 };
 
 export type Meta = {
@@ -1584,6 +1658,21 @@ export type NewLogin = {
   user_id?: string | null;
 };
 
+export type NewPeerBody = {
+  log_url?: string | null;
+  name: string;
+  url?: string | null;
+  vkey: string;
+};
+
+export type NewRedaction = {
+  name: string;
+  note?: string;
+  path?: string | null;
+  pattern?: string | null;
+  type: "builtin" | "pattern" | "field";
+};
+
 export type NewRole = {
   role: "viewer" | "auditor" | "approver" | "operator" | "admin" | "agent";
 };
@@ -1599,6 +1688,16 @@ export type NewRule = {
   quorum?: number;
 };
 
+export type NewSessionThought = {
+  agent_id?: string | null;
+  audit_event_ids?: string[];
+  content: Record<string, unknown>;
+  record_id?: string | null;
+  references?: string[];
+  task_id: string;
+  type: string;
+};
+
 export type NewTenant = {
   display_name: string;
   tenant_id?: string | null;
@@ -1609,6 +1708,25 @@ export type NewTenantAnswer = {
   key_id: string;
   tenant_id: string;
   user_id: string;
+};
+
+export type NewThought = {
+  agent_id?: string | null;
+  audit_event_ids?: string[];
+  content: Record<string, unknown>;
+  record_id?: string | null;
+  references?: string[];
+  session_id?: string | null;
+  task_id: string;
+  type: string;
+};
+
+export type NewThoughtSession = {
+  agent_id?: string | null;
+  intent: string;
+  predecessor_session_id?: string | null;
+  session_id?: string | null;
+  task_id?: string | null;
 };
 
 export type NewUser = {
@@ -1654,6 +1772,12 @@ export type Order = {
 
 export type Ordered = {
   note?: string | null;
+};
+
+export type OwnWitness = {
+  name: string;
+  url: string;
+  vkey: string | null;
 };
 
 export type PageOfAgentItem = {
@@ -1792,6 +1916,54 @@ export type Pausing = {
   session_id: string;
 };
 
+export type PeerAsked = {
+  at: string | null;
+  detail: string | null;
+  state: "ahead" | "cosigned" | "never" | "refused" | "unreachable";
+};
+
+export type PeerFork = {
+  checkpoint: string;
+  kind: "fork" | "inconsistent" | "rollback";
+  root: string;
+  seen_at: string;
+  size: number;
+};
+
+export type PeerHead = {
+  checkpoint: string;
+  root: string;
+  seen_at: string;
+  size: number;
+};
+
+export type PeerItem = {
+  asked: PeerAsked;
+  cosigned_size: number | null;
+  created_at: string;
+  created_by: string;
+  fork: PeerFork | null;
+  head: PeerHead | null;
+  log_url: string | null;
+  name: string;
+  origin: string;
+  peer_id: string;
+  url: string | null;
+  vkey: string;
+  witness_vkey: string;
+};
+
+export type PeerRemoved = {
+  peer_id: string;
+  removed: boolean;
+};
+
+export type PeersAnswer = {
+  items: PeerItem[];
+  next_cursor: string | null;
+  witness: OwnWitness;
+};
+
 export type Place = {
   lat?: number | null;
   lon?: number | null;
@@ -1826,6 +1998,23 @@ export type PolicyList = {
   default: "allow" | "deny";
   items: PolicyItem[];
   next_cursor: string | null;
+};
+
+export type ProofAnswer = {
+  audit_event_id: string;
+  checkpoint: string;
+  hashes: string[];
+  index: number;
+  leaf: string;
+  leaf_hash: string;
+  origin: string;
+  record: string;
+  root: string;
+  sequence_number: number;
+  size: number;
+  tenant_id: string;
+  vkey: string;
+  vkeys: string[];
 };
 
 export type Pulse = {
@@ -1886,6 +2075,38 @@ export type Reconciled = {
   decided_at: string;
   decided_by: string;
   value: string;
+};
+
+export type RecordedThought = {
+  audit_event_id: string;
+  chain_hash: string;
+  content_hash: string;
+  created_at: string;
+  index: number;
+  parent_chain_hash: string;
+  record_id: string;
+  session_id: string;
+  task_id: string;
+  type: string;
+};
+
+export type RedactionItem = {
+  created_at: string;
+  created_by: string;
+  name: string;
+  note: string;
+  path: string | null;
+  pattern: string | null;
+  rule_id: string;
+  since_version: number;
+  type: "builtin" | "field" | "pattern";
+};
+
+export type RedactionList = {
+  items: RedactionItem[];
+  kinds: Record<string, string>;
+  next_cursor: string | null;
+  version: number;
 };
 
 export type Refused = {
@@ -1977,6 +2198,12 @@ export type RemovedPolicy = {
   rule_id: string;
 };
 
+export type RemovedRedaction = {
+  removed: boolean;
+  rule_id: string;
+  version: number;
+};
+
 export type RemovedView = {
   removed: boolean;
   view_id: string;
@@ -1991,6 +2218,16 @@ export type Respond = {
   respondent_note?: string | null;
   response_method?: string;
   selected_option_id: string;
+};
+
+export type RetentionAnswer = {
+  days: number | null;
+  updated_at: string | null;
+  updated_by: string | null;
+};
+
+export type RetentionBody = {
+  days: number | null;
 };
 
 export type Review = {
@@ -2066,6 +2303,20 @@ export type RouteItem = {
   weights: Record<string, number>;
 };
 
+export type Seal = {
+  root: string;
+  sealed_at: string;
+  size: number;
+};
+
+export type SealAnswer = {
+  genesis: string;
+  last_chain_hash: string;
+  root: string;
+  sealed_at: string;
+  size: number;
+};
+
 export type SearchAnswer = {
   as_of: number;
   behind: number;
@@ -2120,6 +2371,7 @@ export type SessionAnswer = {
   loop_detected_at: string | null;
   messages: number;
   paused: number;
+  sealed?: boolean;
   session_id: string;
   severity: "loop" | "normal" | "warning";
   started_at: string;
@@ -2171,6 +2423,7 @@ export type SessionItem = {
   loop_detected_at: string | null;
   messages: number;
   paused: number;
+  sealed?: boolean;
   session_id: string;
   severity: "loop" | "normal" | "warning";
   started_at: string;
@@ -2189,6 +2442,26 @@ export type SessionMember = {
   messages: number;
   paused: boolean;
   tokens: number;
+};
+
+export type ShredAnswer = {
+  event?: number | null;
+  held?: number;
+  message_id?: string | null;
+  session_id?: string | null;
+  shredded: number;
+};
+
+export type ShreddedBy = {
+  at?: string | null;
+  by?: string | null;
+  event: number;
+  reason?: string | null;
+};
+
+export type Shredding = {
+  confirm: string;
+  reason: string;
 };
 
 export type SideEffect = {
@@ -2243,6 +2516,14 @@ export type SpeakersAnswer = {
 export type Spend = {
   strong: number;
   weak: number;
+};
+
+export type StartedSession = {
+  genesis: string;
+  proof_grade: boolean;
+  session_id: string;
+  started_at: string;
+  task_id: string;
 };
 
 export type StateDelta = {
@@ -2325,6 +2606,7 @@ export type StepAnswer = {
   reversed_at?: string | null;
   review: Record<string, unknown> | null;
   rewrites: Record<string, unknown>[];
+  sealed?: boolean;
   sequence_number: number;
   session_id: string;
   state?: "forwarded" | "held" | "refused" | "rejected";
@@ -2435,6 +2717,63 @@ export type TextEnvelope = {
   trace_id: string;
 };
 
+export type ThoughtItem = {
+  audit_event_id: string;
+  audit_event_ids: string[];
+  author: string;
+  chain_hash: string;
+  content: Record<string, unknown>;
+  content_hash: string;
+  created_at: string;
+  index: number;
+  parent_chain_hash: string;
+  predecessor_chain_hash: string | null;
+  record_id: string;
+  references: string[];
+  sequence_number: number;
+  session_id: string;
+  task_id: string;
+  type: string;
+};
+
+export type ThoughtPage = {
+  items: ThoughtItem[];
+  next: number | null;
+  session: ThoughtSessionItem;
+};
+
+export type ThoughtProof = {
+  hashes: string[];
+  index: number;
+  leaf: string;
+  root: string;
+  size: number;
+};
+
+export type ThoughtSessionItem = {
+  caller: string;
+  ended_at: string | null;
+  genesis: string;
+  intent: string;
+  last_chain_hash: string;
+  open_tasks: number;
+  predecessor_chain_hash: string | null;
+  predecessor_session_id: string | null;
+  proof_grade: boolean;
+  records: number;
+  root: string | null;
+  sealed_at: string | null;
+  session_id: string;
+  started_at: string;
+  task_id: string;
+  verified_records: number | null;
+};
+
+export type ThoughtSessionList = {
+  items: ThoughtSessionItem[];
+  next_cursor: string | null;
+};
+
 export type Throughput = {
   cost_per_min: number;
   edges: number;
@@ -2461,6 +2800,24 @@ export type ThroughputPoint = {
   failures: number;
   messages: number;
   violations: number;
+};
+
+export type Trial = {
+  message: Record<string, unknown>;
+  rule?: NewRedaction | null;
+};
+
+export type TrialAnswer = {
+  fits: boolean;
+  message: Record<string, unknown>;
+  places: TrialPlace[];
+  replaced: number;
+};
+
+export type TrialPlace = {
+  kind: string;
+  path: string;
+  times: number;
 };
 
 export type TriedPolicy = {
@@ -2612,6 +2969,12 @@ export type Why = {
   words: string[];
 };
 
+export type WitnessedCheckpoint = {
+  checkpoint: string;
+  size: number;
+  witnesses: LogWitness[];
+};
+
 export type WouldHold = {
   agent_ids: string[];
   agents: number;
@@ -2635,7 +2998,11 @@ export interface Answers {
   "GET /v1/annotations": AnnotationList;
   "GET /v1/annotations/categories": CategoryList;
   "DELETE /v1/annotations/{annotation_id}": RemovedAnnotation;
+  "GET /v1/audit/consistency": ConsistencyAnswer;
   "GET /v1/audit/entity/{entity_id}": PageOfAuditEvent;
+  "GET /v1/audit/log": LogAnswer;
+  "POST /v1/audit/log/rotate": LogAnswer;
+  "GET /v1/audit/proof/{audit_event_id}": ProofAnswer;
   "GET /v1/audit/tenant": PageOfAuditEvent;
   "GET /v1/audit/trace/{trace_id}": PageOfAuditEvent;
   "POST /v1/audit/verify": VerifyAnswer;
@@ -2687,17 +3054,30 @@ export interface Answers {
   "POST /v1/kill-switch": ArmedKillSwitch;
   "POST /v1/kill-switch/{kill_id}/confirm": ConfirmedKillSwitch;
   "POST /v1/kill-switch/{kill_id}/release": ReleasedKillSwitch;
+  "GET /v1/log/{tenant_id}/checkpoint": unknown;
+  "GET /v1/log/{tenant_id}/tile/{level}/{tile}": unknown;
   "POST /v1/logins": LoginAnswer;
   "GET /v1/memory": PageOfMemoryItem;
   "GET /v1/messages": PageOfMessageItem;
   "POST /v1/messages": unknown;
+  "POST /v1/messages/shred": ShredAnswer;
   "GET /v1/messages/{message_id}": MessageItem;
+  "GET /v1/peers": PeersAnswer;
+  "POST /v1/peers": PeerItem;
+  "DELETE /v1/peers/{peer_id}": PeerRemoved;
+  "POST /v1/peers/{peer_id}/offer": PeerItem;
   "GET /v1/policies": PolicyList;
   "POST /v1/policies": PolicyItem;
   "POST /v1/policies/dry-run": DryRunAnswer;
   "PUT /v1/policies/order": PolicyList;
   "DELETE /v1/policies/{rule_id}": RemovedPolicy;
   "PUT /v1/policies/{rule_id}": PolicyItem;
+  "GET /v1/redaction": RedactionList;
+  "POST /v1/redaction": RedactionItem;
+  "POST /v1/redaction/dry-run": TrialAnswer;
+  "DELETE /v1/redaction/{rule_id}": RemovedRedaction;
+  "GET /v1/retention": RetentionAnswer;
+  "PUT /v1/retention": RetentionAnswer;
   "GET /v1/reviews": ReviewList;
   "POST /v1/reviews/{sequence_number}": ReviewItem;
   "GET /v1/routes": PageOfRouteItem;
@@ -2712,14 +3092,23 @@ export interface Answers {
   "GET /v1/sessions/{session_id}/costs": SessionCosts;
   "GET /v1/sessions/{session_id}/dag": DagAnswer;
   "POST /v1/sessions/{session_id}/edit": Commanded;
+  "GET /v1/sessions/{session_id}/evidence": unknown;
   "POST /v1/sessions/{session_id}/inject": Commanded;
   "GET /v1/sessions/{session_id}/interventions": PageOfInterventionItem;
   "POST /v1/sessions/{session_id}/leave": LeaveAnswer;
   "POST /v1/sessions/{session_id}/pause": Commanded;
   "POST /v1/sessions/{session_id}/reject": Commanded;
   "POST /v1/sessions/{session_id}/rewrite": Commanded;
+  "GET /v1/sessions/{session_id}/seal": SealAnswer;
+  "POST /v1/sessions/{session_id}/seal": Seal;
+  "POST /v1/sessions/{session_id}/shred": ShredAnswer;
   "GET /v1/sessions/{session_id}/steps/{step}": StepAnswer;
   "POST /v1/sessions/{session_id}/steps/{step}/annotations": AnnotationItem;
+  "GET /v1/sessions/{session_id}/thoughts": ThoughtPage;
+  "POST /v1/sessions/{session_id}/thoughts": RecordedThought;
+  "POST /v1/sessions/{session_id}/thoughts/end": EndedSession;
+  "POST /v1/sessions/{session_id}/thoughts/verify": ChainVerdict;
+  "GET /v1/sessions/{session_id}/thoughts/{record_id}/proof": ThoughtProof;
   "POST /v1/sessions/{session_id}/unpause": Commanded;
   "GET /v1/settings/detectors": DetectorAnswer;
   "PUT /v1/settings/detectors": DetectorAnswer;
@@ -2727,6 +3116,9 @@ export interface Answers {
   "GET /v1/steps/{step}/causes": CausesAnswer;
   "GET /v1/tenants": PageOfTenantItem;
   "POST /v1/tenants": NewTenantAnswer;
+  "GET /v1/thought-sessions": ThoughtSessionList;
+  "POST /v1/thought-sessions": StartedSession;
+  "POST /v1/thoughts": RecordedThought;
   "GET /v1/users": PageOfUserItem;
   "POST /v1/users": UserItem;
   "PUT /v1/users/{user_id}": RoleAnswer;
@@ -2738,6 +3130,8 @@ export interface Answers {
   "DELETE /v1/views/{view_id}": RemovedView;
   "GET /v1/waiting": WaitingAnswer;
   "GET /v1/whoami": Whoami;
+  "POST /v1/witness/{tenant_id}/add-checkpoint": unknown;
+  "GET /v1/witness/{tenant_id}/{origin_hash}/checkpoint": unknown;
 }
 
 export interface Bodies {
@@ -2763,10 +3157,15 @@ export interface Bodies {
   "POST /v1/kill-switch/{kill_id}/release": Release;
   "POST /v1/logins": NewLogin;
   "POST /v1/messages": DecisionLog | DecisionRequestEnvelope | DecisionResponseEnvelope | StatusAlertEnvelope | ArtifactShareEnvelope | ActionConfirmationEnvelope | HeartbeatEnvelope | TextEnvelope | SystemEventEnvelope;
+  "POST /v1/messages/shred": MessageShredding;
+  "POST /v1/peers": NewPeerBody;
   "POST /v1/policies": NewRule;
   "POST /v1/policies/dry-run": DryRun;
   "PUT /v1/policies/order": Order;
   "PUT /v1/policies/{rule_id}": ChangedRule;
+  "POST /v1/redaction": NewRedaction;
+  "POST /v1/redaction/dry-run": Trial;
+  "PUT /v1/retention": RetentionBody;
   "POST /v1/reviews/{sequence_number}": Review;
   "PUT /v1/routes": RouteChange;
   "POST /v1/sessions/{session_id}/approve": AtGate;
@@ -2777,10 +3176,14 @@ export interface Bodies {
   "POST /v1/sessions/{session_id}/pause": OnAgent;
   "POST /v1/sessions/{session_id}/reject": AtGate;
   "POST /v1/sessions/{session_id}/rewrite": Rewriting;
+  "POST /v1/sessions/{session_id}/shred": Shredding;
   "POST /v1/sessions/{session_id}/steps/{step}/annotations": NewAnnotation;
+  "POST /v1/sessions/{session_id}/thoughts": NewSessionThought;
   "POST /v1/sessions/{session_id}/unpause": OnAgent;
   "PUT /v1/settings/detectors": Record<string, unknown>;
   "POST /v1/tenants": NewTenant;
+  "POST /v1/thought-sessions": NewThoughtSession;
+  "POST /v1/thoughts": NewThought;
   "POST /v1/users": NewUser;
   "PUT /v1/users/{user_id}": NewRole;
   "PUT /v1/versions": VersionsOfType;
@@ -2793,7 +3196,9 @@ export interface Queries {
   "GET /v1/agents/{agent_id}/sessions": { active?: boolean; cursor?: string | null; limit?: number };
   "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "status_alert" | null; cursor?: string | null; limit?: number };
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
+  "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
   "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
@@ -2822,8 +3227,10 @@ export interface Queries {
   "GET /v1/sessions/{session_id}/annotations": { cursor?: string | null; limit?: number };
   "GET /v1/sessions/{session_id}/costs": { limit?: number };
   "GET /v1/sessions/{session_id}/dag": { after?: number | null; since?: string | null };
+  "GET /v1/sessions/{session_id}/thoughts": { start?: number; limit?: number };
   "GET /v1/steps/{step}/blast": { session?: string | null; minutes?: number; cursor?: string | null; limit?: number };
   "GET /v1/steps/{step}/causes": { session?: string | null };
+  "GET /v1/thought-sessions": { cursor?: string | null; limit?: number };
   "GET /v1/versions": { agent_type?: string | null };
   "GET /v1/views": { cursor?: string | null; limit?: number };
   "GET /v1/waiting": { kind?: "gate" | "decision" | "review" | null; limit?: number };

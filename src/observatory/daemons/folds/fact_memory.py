@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from observatory.insight.facts import FactRow
+from observatory.insight.seen import Seen
 from observatory.projections.facts import (
     EMPTY,
     LONGEST_FLAT,
@@ -40,6 +41,14 @@ def claim_key(fact_key: int, kind: int, place: int) -> int:
 @lru_cache(maxsize=4_096)
 def place_of(cluster_id: str) -> int:
     return key_of(cluster_id)
+
+
+def heard_at(seen: Seen) -> list[tuple[int, int]]:
+    """Where what a step says is heard: (kind, number)."""
+    places = [(0, seen.session_no), (1, seen.agent_no)]
+    if seen.cluster_id:
+        places.append((2, place_of(seen.cluster_id)))
+    return [place for place in places if place[1]]
 
 
 class Held:
@@ -106,6 +115,10 @@ class Scope:
         for held in [held for held in self.facts if held.row.seq == seq]:
             self.facts.remove(held)
             self._remove(held)
+
+    def drop_all(self, numbers: set[int]) -> None:
+        for number in {held.row.seq for held in self.facts} & numbers:
+            self.drop(number)
 
     def sort(self) -> None:
         """Facts that came late stand where their number says, as when they are read again."""

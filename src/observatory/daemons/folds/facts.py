@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from observatory.daemons.folds.fact_memory import MOST, Held, Reach, Scope, claim_key, place_of
+from observatory.daemons.folds.fact_memory import MOST, Held, Reach, Scope, claim_key, heard_at, place_of
 from observatory.daemons.folds.fact_texts import PIECE, Both, Spoken, pieces, strings
+from observatory.daemons.folds.search import shredded_by
 from observatory.insight.facts import REVISED_PLACE, FactRow, fact_number
 from observatory.insight.seen import Batch, Finding, Put, Seen
 from observatory.projections.beliefs import belief_of
@@ -75,8 +76,13 @@ class Facts:
         await self._recall(batch, said)
         await self._look_up(batch.tenant_id, said, spoken)
         work = _Work(batch.tenant_id, self._scopes, self._reaches, self._first, self._before)
+        orders = [(event.seq, gone) for event in batch.events if (gone := shredded_by(event))]
         for seen in batch.messages:
+            while orders and not seen.revised and orders[0][0] < seen.seq:
+                work.shred(orders.pop(0)[1])
             work.take(seen, spoken.get(id(seen), ([], [])))
+        for _, gone in orders:
+            work.shred(gone)
         return work.puts(), []
 
     async def _recall(self, batch: Batch, said: list[Seen]) -> None:
@@ -119,7 +125,7 @@ class Facts:
                 joined.setdefault(seen.recipient_no, set()).add((1, seen.agent_no))
         found: dict[int, set[tuple[int, int]]] = {}
         for seen in said:
-            places = set(_places(seen))
+            places = set(heard_at(seen))
             if seen.agent_no:
                 reach = self._reaches[tenant_id, seen.agent_no]
                 places.update((0, room) for room in reach.rooms)
@@ -209,7 +215,7 @@ class _Work:
         if uses:
             self.uses[seen.seq] = {fact_id: (seen, use) for fact_id, use in uses.items()}
         if seen.revised:
-            for kind, place in _places(seen):
+            for kind, place in heard_at(seen):
                 self.scopes[self.tenant_id, kind, place].sort()
         else:
             self._heard(seen)
@@ -217,7 +223,7 @@ class _Work:
     def _reached(self, seen: Seen) -> list[Reached]:
         """Its own session, agent and cluster first; then rooms, then who wrote to it, up to the letter."""
         before = seen.seq - 1
-        places = [(kind, place, before) for kind, place in _places(seen)]
+        places = [(kind, place, before) for kind, place in heard_at(seen)]
         reach = self.reaches.get((self.tenant_id, seen.agent_no))
         if reach is not None:
             places += [(0, room, before) for room in reach.rooms if room != seen.session_no]
@@ -231,10 +237,20 @@ class _Work:
         self.before.setdefault(seen.seq, []).extend(self.facts.pop(seen.seq, ()))
         self.uses.pop(seen.seq, None)
         self.cleared.add(seen.seq)
-        for kind, place in _places(seen):
+        for kind, place in heard_at(seen):
             scope = self.scopes.get((self.tenant_id, kind, place))
             if scope is not None:
                 scope.drop(seen.seq)
+
+    def shred(self, numbers: list[int]) -> None:
+        """What these messages said is forgotten; who had used it before is remembered by number only."""
+        self.cleared.update(numbers)
+        for number in numbers:
+            self.facts.pop(number, None)
+            self.uses.pop(number, None)
+        for (tenant_id, _, _), scope in self.scopes.items():
+            if tenant_id == self.tenant_id:
+                scope.drop_all(set(numbers))
 
     def _added(
         self,
@@ -344,7 +360,7 @@ class _Work:
 
     def _remember(self, row: FactRow, words: list[str], seen: Seen) -> None:
         held = Held(row, words)
-        for kind, place in _places(seen):
+        for kind, place in heard_at(seen):
             scope = self.scopes[self.tenant_id, kind, place]
             key = claim_key(row.fact_key, kind, place)
             known = scope.keys.get(row.fact_key) or self.first.get(key)
@@ -361,14 +377,6 @@ class _Work:
         if seen.recipient_no and seen.recipient_no != seen.agent_no:
             self.reaches[self.tenant_id, seen.recipient_no].heard(seen.agent_no, seen.seq)
             self.changed.add(seen.recipient_no)
-
-
-def _places(seen: Seen) -> list[tuple[int, int]]:
-    """Where what a step says is heard: (kind, number)."""
-    places = [(0, seen.session_no), (1, seen.agent_no)]
-    if seen.cluster_id:
-        places.append((2, place_of(seen.cluster_id)))
-    return [place for place in places if place[1]]
 
 
 def _candidates(scopes: list[Reached], said: set[str]) -> Iterator[Held]:

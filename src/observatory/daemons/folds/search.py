@@ -25,7 +25,7 @@ class Documents:
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
         # The last one counts, as it does for the content.
         turns = {number: event.seq for event in batch.events if (number := ended_by(event)) is not None}
-        gone = {number: event.seq for event in batch.events if (number := shredded_by(event)) is not None}
+        gone = {number: event.seq for event in batch.events for number in shredded_by(event)}
         made = {seen.seq: document(seen) for seen in batch.messages}
         bare = {seen.seq for seen in batch.messages if seen.log is None and seen.envelope is None}
         made |= dict.fromkeys(gone, Document("", 0))
@@ -33,7 +33,8 @@ class Documents:
         bare |= gone.keys()
         if not made:
             return [], []
-        puts = [Put("insight_documents", [{"seq": seq} | one._asdict() for seq, one in made.items()])]
+        rows = [{"seq": seq} | one._asdict() for seq, one in made.items()]
+        puts = [Put("insight_documents", rows, purge=bool(gone))]
         model = embedder()
         if model is not None:
             puts.append(Put("insight_vectors", _vectors(made, bare, turns, model)))
@@ -56,6 +57,7 @@ def ended_by(event: Noted) -> int | None:
     return number if event.event_type in ENDINGS and isinstance(number, int) else None
 
 
-def shredded_by(event: Noted) -> int | None:
-    number = event.body.get("about_sequence_number")
-    return number if event.event_type == SHREDDED and isinstance(number, int) else None
+def shredded_by(event: Noted) -> list[int]:
+    """The messages whose content goes by this order."""
+    numbers = event.body.get("shredded_sequence_numbers") if event.event_type == SHREDDED else None
+    return [one for one in numbers if isinstance(one, int)] if isinstance(numbers, list) else []

@@ -27,7 +27,7 @@ class SessionLines:
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
         tenant_id = batch.tenant_id
-        gone = {number: event.seq for event in batch.events if (number := shredded_by(event)) is not None}
+        gone = {number: event.seq for event in batch.events for number in shredded_by(event)}
         places = {seen.seq: seen.session_no for seen in batch.messages}
         if left := gone.keys() - places.keys():
             # By the message itself: an order to shred need not be of its session.
@@ -69,6 +69,8 @@ def _spoken(line: SessionLine, seen: Seen) -> SessionLine:
     goal_seq, goal, goal_key = line.goal_seq, line.goal, line.goal_key
     if not goal_seq and thought is not None and seen.state != "refused":
         goal_seq, (goal, goal_key) = seen.seq, _goal(thought.intent)
+    elif not goal_seq and _is_shredded(seen) and seen.state != "refused":
+        goal_seq = seen.seq  # as it is left when the order comes later than the message
     confidence = None if thought is None else thought.confidence_score
     trail = line.trail
     if seen.entropy is not None:
@@ -98,6 +100,10 @@ def _revised(line: SessionLine, seen: Seen, turn: int) -> SessionLine:
         return line
     goal, goal_key = (None, None) if thought is None else _goal(thought.intent)
     return line._replace(goal=goal, goal_key=goal_key, turn=max(line.turn, turn))
+
+
+def _is_shredded(seen: Seen) -> bool:
+    return seen.message_type == "decision_log" and seen.log is None
 
 
 def _goal(intent: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-// Is the house itself well: gateway, bus, database, insight; each by mark, word and a sentence.
+// Is the house itself well: gateway, bus, database, insight, the signed log; each by mark, word and a sentence.
 import { useAnswer } from "~/api/questions";
 import { useConnection } from "~/live/useLive";
 import { Ago } from "~/widgets/Figures";
@@ -11,7 +11,7 @@ export const STATUS: Record<Status, { word: string; mark: string }> = {
   degraded: { word: "strained", mark: "!" },
   down: { word: "down", mark: "×" },
 };
-const PARTS = ["gateway", "bus", "database", "insight"] as const;
+const PARTS = ["gateway", "bus", "database", "insight", "log"] as const;
 
 export function useHealth() {
   return useAnswer("/v1/fleet/health", {}, { every: 5_000, keep: true });
@@ -37,7 +37,7 @@ export function Health() {
   const asked = useHealth();
   const reached = useReached();
   return (
-    <Shown asked={asked} rows={4}>
+    <Shown asked={asked} rows={5}>
       {(answer) => (
         <ul className={classes.parts}>
           {!reached && (

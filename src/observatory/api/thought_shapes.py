@@ -1,0 +1,162 @@
+"""What is asked of the decision trail and what it answers; hashes are spelled `sha256:` and hex."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from observatory.protocol.rules import EventId, Name
+from observatory.protocol.thoughts import (
+    NAMED,
+    TYPES,
+    RecordId,
+    ThoughtSessionId,
+    ThoughtTaskId,
+)
+
+INTENT_BYTES = 4_096
+# A text, so that whoever sends another type is told which there are; the document lists them.
+AnyType = Annotated[str, Meta(max_length=64, extra_json_schema={"enum": list(TYPES)})]
+References = Annotated[list[RecordId], Meta(max_length=NAMED)]
+EventIds = Annotated[list[EventId], Meta(max_length=NAMED)]
+
+
+class NewThoughtSession(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`session_id` may be that of a session of the mesh. `agent_id` tells which agent begins it, where the
+    key is not bound to one."""
+
+    intent: Annotated[str, Meta(min_length=1, max_length=INTENT_BYTES)]
+    task_id: ThoughtTaskId | None = None
+    session_id: ThoughtSessionId | None = None
+    predecessor_session_id: ThoughtSessionId | None = None
+    agent_id: Name | None = None
+
+
+class NewSessionThought(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A plan holds `trajectory`, an analysis `observation`, a decision `choice`, `alternatives` and `why`, a
+    reflection `happened`, `proved` and `uncertain`; more may stand beside, no floats."""
+
+    task_id: ThoughtTaskId
+    type: AnyType
+    content: dict[str, Any]
+    references: References = []
+    audit_event_ids: EventIds = []
+    record_id: RecordId | None = None
+    agent_id: Name | None = None
+
+
+class NewThought(NewSessionThought, kw_only=True, forbid_unknown_fields=True):
+    """Without `session_id` it goes where its task is, or opens a session of its own."""
+
+    session_id: ThoughtSessionId | None = None
+
+
+class StartedSession(msgspec.Struct, kw_only=True):
+    session_id: str
+    task_id: str
+    genesis: str
+    started_at: str
+    proof_grade: bool
+
+
+class RecordedThought(msgspec.Struct, kw_only=True):
+    record_id: str
+    session_id: str
+    task_id: str
+    index: int
+    type: str
+    content_hash: str
+    chain_hash: str
+    parent_chain_hash: str
+    created_at: str
+    audit_event_id: str
+
+
+class ThoughtItem(RecordedThought, kw_only=True):
+    """A record whole: with these fields its hashes can be computed again (see docs/spec.md)."""
+
+    content: dict[str, Any]
+    author: str
+    references: list[str]
+    audit_event_ids: list[str]
+    predecessor_chain_hash: str | None
+    sequence_number: int
+
+
+class ThoughtSessionItem(StartedSession, kw_only=True):
+    caller: str
+    intent: str
+    predecessor_session_id: str | None
+    predecessor_chain_hash: str | None
+    records: int
+    open_tasks: int
+    last_chain_hash: str
+    verified_records: int | None
+    sealed_at: str | None
+    root: str | None
+    ended_at: str | None
+
+
+class ThoughtPage(msgspec.Struct, kw_only=True):
+    """`next` is the `start` of the next page; null when there is nothing more."""
+
+    session: ThoughtSessionItem
+    items: list[ThoughtItem]
+    next: int | None
+
+
+class ThoughtSessionList(msgspec.Struct, kw_only=True):
+    items: list[ThoughtSessionItem]
+    next_cursor: str | None
+
+
+class ChainVerdict(msgspec.Struct, kw_only=True):
+    """`first_broken_index` past the last record means that the seal is not the root over them."""
+
+    valid: bool
+    records: int
+    first_broken_index: int | None
+
+
+class Seal(msgspec.Struct, kw_only=True):
+    root: str
+    size: int
+    sealed_at: str
+
+
+class SealAnswer(Seal, kw_only=True):
+    genesis: str
+    last_chain_hash: str
+
+
+class ThoughtProof(msgspec.Struct, kw_only=True):
+    """An RFC 6962 inclusion proof: `leaf` is the hash of 0x00, content_hash and chain_hash, all raw."""
+
+    index: int
+    size: int
+    leaf: str
+    root: str
+    hashes: list[str]
+
+
+class EndedSession(msgspec.Struct, kw_only=True):
+    session_id: str
+    ended_at: str
+    records: int
+    root: str | None
+
+
+THOUGHT_ANSWERS: dict[str, Any] = {
+    "start_thought_session": StartedSession,
+    "list_thought_sessions": ThoughtSessionList,
+    "record_thought": RecordedThought,
+    "record_session_thought": RecordedThought,
+    "session_thoughts": ThoughtPage,
+    "verify_thoughts": ChainVerdict,
+    "seal_session": Seal,
+    "session_seal": SealAnswer,
+    "thought_proof": ThoughtProof,
+    "end_thoughts": EndedSession,
+}

@@ -1,0 +1,77 @@
+"""Retention: payloads older than a tenant wants to keep are ordered to be shredded (rule S454).
+
+Law: off unless an admin has said how many days. It only finds what is due, oldest first and a bounded number
+at a look, by the gateway's clock at the time of the commit; the act looks again under the tenant's lock. What
+is held for a person is left alone. Any number of gateways may run it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from observatory.daemons.home import Home, Watch
+from observatory.gateway import shredding
+from observatory.gateway.redaction_rules import RETENTION
+from observatory.insight.payloads import PayloadRows
+from observatory.protocol.clock import to_ns
+from observatory.protocol.redaction import Retention
+
+DAY_NS: Final = 86_400_000_000_000
+EVERY_S: Final = 60.0
+WHOLE: Final = 60  # every so many looks from the beginning
+ORDERS: Final = 10  # of shredding.AT_ONCE messages each, of one tenant at one look
+
+
+class _Event(msgspec.Struct):
+    observed_timestamp: str
+
+
+_observed: Final = msgspec.json.Decoder(_Event).decode
+
+
+class Keeper:
+    """Remembers of each tenant up to where nothing is left.
+
+    Once in a while it looks from the beginning: what was held may have been decided since.
+    """
+
+    def __init__(self, house: Home, watch: Watch) -> None:
+        self._house, self._watch = house, watch
+        self._after: dict[str, int] = {}
+        self._looks = 0
+
+    async def due(self, now_ns: int) -> int:
+        """How many payloads of all tenants were shredded; raises what the committer and the store raise."""
+        self._looks += 1
+        if self._looks % WHOLE == 0:
+            self._after.clear()
+        shredded = 0
+        for tenant_id, head in await self._watch.awake():
+            rows = await self._house.store.rows(tenant_id, "knobs", name=RETENTION)
+            days = msgspec.json.decode(rows[0]["value"], type=Retention).days if rows else None
+            if days is None:
+                self._watch.rest(tenant_id, head)
+                continue
+            shredded += await self._overdue(tenant_id, days, now_ns)
+        return shredded
+
+    async def _overdue(self, tenant_id: str, days: int, now_ns: int) -> int:
+        store, who = self._house.store, self._house.principal_of_house(tenant_id)
+        assert isinstance(store, PayloadRows)
+        reason, shredded = f"kept for {days} day{'s' if days > 1 else ''}", 0
+        for _ in range(ORDERS):
+            left = await store.payloads_left(tenant_id, self._after.get(tenant_id, 0), shredding.AT_ONCE)
+            times = {number: to_ns(_observed(record).observed_timestamp) for number, record in left}
+            old = [number for number, at in times.items() if at <= now_ns - days * DAY_NS]
+            if not old:
+                break
+            act = shredding.shred(who, old, reason, now_ns, cause="retention")
+            (verdict,) = await self._house.committer.submit(tenant_id, [act])
+            if isinstance(verdict.answer, shredding.Shredded):
+                shredded += verdict.answer.shredded
+            if len(old) < shredding.AT_ONCE:  # the others are too young, and so is what came after them
+                break
+            self._after[tenant_id] = old[-1]
+        return shredded

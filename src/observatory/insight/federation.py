@@ -1,0 +1,13 @@
+"""What witnesses signed of a tenant's log, as it is read. Promised by every store; committed rows only."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class FederationRows(Protocol):
+    async def cosigned(self, tenant_id: str, peer_id: str | None = None) -> int:
+        """The newest size that has a cosignature, by this peer or by any; 0 when there is none."""
+
+    async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]: ...

@@ -1,0 +1,55 @@
+"""The `.tlog-proof` file: everything a stranger needs to see, offline, that a leaf is in a signed log.
+
+C2SP `tlog-proof`: a first line that names the format, the leaf's index, the hashes of the inclusion
+proof, a blank line, and the signed checkpoint byte for byte. The leaf's own data travels beside it.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
+from typing import Final
+
+from observatory.ledger.note import BadNote
+
+FORMAT: Final = "c2sp.org/tlog-proof@v1"
+MOST_HASHES: Final = 63
+MOST_BYTES: Final = 1 << 17
+
+
+def write(index: int, hashes: Sequence[bytes], checkpoint: bytes) -> bytes:
+    if index < 0 or len(hashes) > MOST_HASHES:
+        raise ValueError("a proof is of a leaf that is there, and has at most 63 hashes")
+    lines = "".join(b64encode(one).decode() + "\n" for one in hashes)
+    return f"{FORMAT}\nindex {index}\n{lines}\n".encode() + checkpoint
+
+
+def read(proof: bytes) -> tuple[int, list[bytes], bytes]:
+    """(index, hashes, checkpoint), unchecked; BadNote for what is no proof. `extra` lines are passed over."""
+    head, blank, checkpoint = proof.partition(b"\n\n")
+    if len(proof) > MOST_BYTES or not blank:
+        raise BadNote("a proof is its lines, a blank line and a signed checkpoint")
+    try:
+        lines = head.decode("ascii").split("\n")
+    except UnicodeDecodeError:
+        raise BadNote("the lines of a proof are ASCII") from None
+    if lines.pop(0) != FORMAT:
+        raise BadNote(f"the first line of a proof reads {FORMAT}")
+    if lines and lines[0].startswith("extra "):
+        lines.pop(0)
+    word, _, number = (lines.pop(0) if lines else "").partition(" ")
+    is_number = number.isdigit() and len(number) <= 19 and (number[0] != "0" or number == "0")
+    if word != "index" or not is_number:
+        raise BadNote("a proof says `index` and the place of the leaf, without leading zeros")
+    if len(lines) > MOST_HASHES:
+        raise BadNote(f"a proof has at most {MOST_HASHES} hashes")
+    return int(number), [_hash(line) for line in lines], checkpoint
+
+
+def _hash(line: str) -> bytes:
+    try:
+        raw = b64decode(line, validate=True)
+    except (NotBase64, ValueError):
+        raw = b""
+    if len(raw) != 32 or b64encode(raw).decode() != line:
+        raise BadNote("each hash of a proof is the base64 of 32 bytes")
+    return raw

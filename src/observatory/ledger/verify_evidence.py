@@ -1,0 +1,152 @@
+"""What lies in an evidence bundle: the shape of each file, and how a stranger's bytes become it.
+
+Of the verifier's family: imports nothing of ours but that family. Reading never raises: what is not of the
+shape is None, and the check it was for is broken.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID, uuid5
+
+import msgspec
+
+from observatory.ledger.verify_note import from_base64
+from observatory.ledger.verify_thoughts import Seal
+
+FORMAT: Final = "observatory-evidence/1"
+_NAMESPACE: Final = UUID("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
+_UUID: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    tenant_id: str
+    session_id: str
+    tree_size: int
+    counts: dict[str, int]
+    files: list[File]
+    tool: str
+
+
+class EventLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sequence_number: int
+    record: str
+
+
+class LogProof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sequence_number: int
+    hashes: list[str]
+
+
+class SealProof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    index: int
+    hashes: list[str]
+
+
+class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    index: int
+    record: str
+    content_hash: str
+    parent_chain_hash: str
+    chain_hash: str
+
+
+class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    session_id: str
+    caller: str
+    started_at: str
+    genesis: str
+
+
+class Consistency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An older checkpoint of the same log, and the proof that the newer one goes on from it."""
+
+    checkpoint: str
+    hashes: list[str]
+
+
+class Leaf(NamedTuple):
+    """An event that verified: what it says of a session, and what stands in the log for it."""
+
+    sequence_number: int
+    event_id: str
+    trace_id: str
+    body: Mapping[str, Any]  # empty where it names no session: there may be very many
+    text: bytes
+
+    def is_of(self, session_id: str, trace_id: str) -> bool:
+        return self.trace_id == trace_id or self.body.get("session_id") == session_id
+
+
+class Said:
+    """What the events that verified say of the session's records."""
+
+    def __init__(self, session_id: str, leaves: Sequence[Leaf]) -> None:
+        self.genesis: str | None = None
+        self.recorded: dict[str, tuple[str, str]] = {}
+        self.sealed: Seal | None = None
+        for leaf in leaves:
+            body = leaf.body
+            if body.get("session_id") != session_id:
+                continue
+            match body.get("event_type"):
+                case "thought_session_started":
+                    self.genesis = string(body.get("genesis"))
+                case "thought_recorded":
+                    hashes = string(body.get("content_hash")), string(body.get("chain_hash"))
+                    self.recorded[string(body.get("record_id"))] = hashes
+                case "thought_session_sealed":
+                    self.sealed = _converted({name: body.get(name) for name in Seal.__struct_fields__})
+
+
+def leaf_of(number: int, record: Mapping[str, Any], text: bytes) -> Leaf:
+    body = record.get("body")
+    told = body if isinstance(body, dict) and "session_id" in body else {}
+    return Leaf(number, string(record.get("audit_event_id")), string(record.get("trace_id")), told, text)
+
+
+def trace_of(session_id: str) -> str:
+    """The trace of a session's messages: its own digits when it is a UUID, else the UUID 5 of its name."""
+    digits = session_id.lower()
+    if _UUID(digits) and digits.strip("0-"):
+        return digits.replace("-", "")
+    return uuid5(_NAMESPACE, session_id).hex
+
+
+def hashes_of(line: LogProof | SealProof | Consistency) -> list[bytes | None]:
+    """What is not base64 in its one spelling is None, and no proof."""
+    return [from_base64(text) for text in line.hashes]
+
+
+def string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def readable(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def printable(name: str) -> str:
+    """A name from a stranger's file, fit to be printed."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name[:100])
+
+
+def decoded(raw: bytes | None, kind: Any) -> Any:
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _converted(said: Mapping[str, Any]) -> Seal | None:
+    try:
+        return msgspec.convert(said, Seal)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,80 @@
+"""A peer's log of its own, outside every house: leaves, a key, checkpoints and proofs, honest or not."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from observatory.daemons.federation import read_shown
+from observatory.gateway import federation
+from observatory.gateway.federation import witness_name
+from observatory.ledger import merkle, note, witness
+from observatory.ledger.note import Cosigner, Signer
+from observatory.ledger.witness import Head, Offer
+from observatory.state import HOME_TENANT, Act, Principal, Verdict
+from tests.contract.conftest import House
+
+ORIGIN = "peer.example/log/tnt_theirs"
+WITNESS_KEY = sha256(b"the witness").digest()
+
+
+class PeerLog:
+    """`fork` makes every leaf from that index on another one."""
+
+    def __init__(self, origin: str = ORIGIN, seed: bytes = b"a peer", fork: int | None = None) -> None:
+        self.signer = Signer(origin, sha256(seed).digest())
+        self.origin, self._fork = origin, fork
+
+    @property
+    def vkey(self) -> str:
+        return self.signer.vkey
+
+    def leaves(self, size: int) -> list[bytes]:
+        fork = size if self._fork is None else self._fork
+        return [merkle.leaf_hash(b"%d%s" % (i, b"" if i < fork else b"'")) for i in range(size)]
+
+    def head(self, size: int) -> Head:
+        return Head(size, merkle.root(self.leaves(size)))
+
+    def checkpoint(self, size: int, signer: Signer | None = None) -> bytes:
+        return note.sign(note.checkpoint(self.origin, *self.head(size)), [signer or self.signer])
+
+    def proof(self, old: int, size: int) -> list[bytes]:
+        return merkle.consistency_proof(self.leaves(size), old) if 0 < old < size else []
+
+    def offer(self, old: int, size: int) -> Offer:
+        return Offer(old, self.proof(old, size), self.checkpoint(size))
+
+
+def cosigner(seen_s: int = 1_800_000_000, key: bytes = WITNESS_KEY) -> Cosigner:
+    return Cosigner(witness_name("log.example/tnt_default"), key, seen_s)
+
+
+def add(house: House, log: PeerLog, name: str = "them", who: Principal | None = None) -> Verdict:
+    peer = federation.NewPeer(name, log.vkey, None, None)
+    (verdict,) = house.submit(federation.add_peer(who or house.admin(), peer, house.now()))
+    return verdict
+
+
+def act(house: House, log: PeerLog, offer: Offer, signer: Cosigner | None = None) -> Act:
+    shown = read_shown(offer.note, log.vkey)
+    who = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
+    return federation.witness(who, shown, offer, signer or cosigner(), house.now())
+
+
+def ask(house: House, log: PeerLog, offer: Offer, signer: Cosigner | None = None) -> Verdict:
+    (verdict,) = house.submit(act(house, log, offer, signer))
+    return verdict
+
+
+def told(house: House, event_type: str) -> int:
+    word = f'"event_type":"{event_type}"'.encode()
+    return sum(word in event.record for event in house.trail_of())
+
+
+def opened(line: str, text: str) -> list[str]:
+    """The names whose cosignature this line is, under this checkpoint's text."""
+    key = note.Verifier(witness_name("log.example/tnt_default"), cosigner().public_key, note.COSIGNATURE)
+    return note.open(f"{text}\n{line}".encode(), [key])[1]
+
+
+__all__ = ["ORIGIN", "PeerLog", "act", "add", "ask", "cosigner", "opened", "told", "witness"]

@@ -1,0 +1,71 @@
+"""A sealer over the contract's house: the real one, looking when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from observatory.bus.memory import MemoryBus
+from observatory.daemons.home import Home
+from observatory.daemons.log_key import Keyring, Marks
+from observatory.daemons.sealer import Sealer
+from observatory.insight.log import Checkpoint
+from observatory.settings import Settings
+from observatory.state import HOME_TENANT, Principal, Submission, Verdict
+from tests.contract.conftest import House
+
+NAME = "log.example/v1/log"
+
+
+class Keeper:
+    """The contract's house as a sealer sees one."""
+
+    def __init__(self, house: House, log_name: str = NAME) -> None:
+        self._house, self.store = house, house.store
+        self.settings = Settings(log_name=log_name)
+        self.committer = self
+        self._lane = asyncio.Lock()  # one batch at a time, as in a lane
+
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+        async with self._lane:
+            return await asyncio.to_thread(self._house.submit, *items, tenant_id=tenant_id)
+
+    def principal_of_house(self, tenant_id: str) -> Principal:
+        return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
+
+
+class Desk:
+    """A folder with a key, and a sealer on it; `again` is the process killed and started anew."""
+
+    def __init__(self, house: House, folder: Path, log_name: str = NAME) -> None:
+        self.house, self.path, self._name = house, folder / "log.key", log_name
+        self.sealer = self.again()
+
+    def again(self, accepts: bool = False) -> Sealer:
+        ring = Keyring.open(self.path, "")
+        if ring is None:
+            ring = Keyring.make(self.path, "")
+        return self.start(ring, accepts)
+
+    def start(self, ring: Keyring | None, accepts: bool = False) -> Sealer:
+        marks = Marks(self.path.with_name("log.key.signed"))
+        home = cast(Home, Keeper(self.house, self._name))
+        self.sealer = Sealer(home, MemoryBus(), self.house.store, ring, marks, accepts)
+        return self.sealer
+
+    def look(self) -> None:
+        """Until nothing more waits; twice, as what is told of in the record on opening a log waits too."""
+        for _ in range(2):
+            while self.house.read(self.sealer.look()):
+                pass
+
+    def checkpoint(self, tenant_id: str = HOME_TENANT) -> Checkpoint | None:
+        return self.house.read(self.house.store.checkpoint(tenant_id))
+
+    def sealed(self, tenant_id: str = HOME_TENANT) -> Checkpoint:
+        self.look()
+        found = self.checkpoint(tenant_id)
+        assert found is not None
+        return found

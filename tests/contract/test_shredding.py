@@ -1,0 +1,182 @@
+"""Shredding over both databases: bytes go by an order on record, everything that proves them stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from observatory.daemons.home import Home, Watch
+from observatory.daemons.retention import DAY_NS, Keeper
+from observatory.gateway import interventions, redaction_rules, shredding
+from observatory.gateway.shredding import AT_ONCE
+from observatory.ledger.verify import ChainCheck
+from observatory.ports import MessageFilter, StoredMessage
+from observatory.state import HOME_TENANT, Principal, Submission, Verdict
+from tests.contract.analysis import Analyst
+from tests.contract.conftest import House
+from tests.contract.test_facts import step
+from tests.contract.test_relay import AGENT, SESSION, approve, events, person, rewritten, said
+
+WORDS = "quokka marsupial Rottnest"
+
+
+def shred(house: House, *numbers: int, **more: Any) -> Verdict:
+    act = shredding.shred(house.admin(), numbers, "asked by the person it is about", house.now(), **more)
+    return house.submit(act)[0]
+
+
+def archive(house: House) -> list[StoredMessage]:
+    return house.read(house.store.messages(HOME_TENANT, MessageFilter(), 2_000, False))
+
+
+def proven(house: House) -> bool:
+    """Chain, records and leaves of the whole trail."""
+    check = ChainCheck(HOME_TENANT)
+    check.feed((event.sequence_number, event.record, event.leaf_hash) for event in house.trail_of())
+    return check.result(house.read(house.store.head(HOME_TENANT))).first_break is None
+
+
+def test_bytes_go_by_an_order_that_names_them_and_every_proof_stays_s450(house: House) -> None:
+    """S450: the order is in the session's trail; what was shredded before is not ordered again."""
+    house.send(*(said(f"s{number}") for number in range(3)))
+    first, second, _ = archive(house)
+    verdict = shred(house, first.sequence_number, second.sequence_number, session_id=SESSION)
+    assert (verdict.code, verdict.answer.shredded) == (200, 2)
+    gone = archive(house)
+    assert [one.raw is None for one in gone] == [True, True, False]
+    assert [one.shredded_by for one in gone] == [verdict.answer.event, verdict.answer.event, None]
+    (event,) = events(house, "payload_shredded")
+    assert event["hash_chain"]["sequence_number"] == verdict.answer.event
+    assert event["body"]["shredded_sequence_numbers"] == [first.sequence_number, second.sequence_number]
+    assert event["body"]["reason"] == "asked by the person it is about"
+    assert event["trace_id"] == events(house, "message_delivered")[0]["trace_id"]
+    one, two = (
+        shredding.shred(house.admin(), [archive(house)[2].sequence_number], "racers", house.now())
+        for _ in range(2)
+    )
+    assert [racer.answer.shredded for racer in house.submit(one, two)] == [1, 0], "two racers, one order"
+    again = shred(house, first.sequence_number)
+    assert (again.code, again.answer.shredded, again.answer.event) == (200, 0, None)
+    assert len(events(house, "payload_shredded")) == 2
+    assert proven(house)
+    assert house.send(said("s0", parent="s9"))[0].code == 409, (
+        "other content under its name is still another message"
+    )
+
+
+def test_a_repeat_of_a_shredded_message_is_answered_as_the_first_was_s451(house: House) -> None:
+    """S451: its digest stays; nothing of it comes back."""
+    body = said("s0")
+    (first,) = house.send(body)
+    shred(house, first.answer.sequence_number)
+    assert house.send(body) == [first]
+    assert archive(house)[0].raw is None
+
+
+def test_what_is_held_is_not_shredded_and_what_a_person_put_there_goes_too_s452(house: House) -> None:
+    """S452: a person must decide about a held message first; then both contents go by one order."""
+    house.send(said("h1", hitl=True))
+    (held,) = archive(house)
+    refused = shred(house, held.sequence_number)
+    assert (refused.code, refused.answer.reason) == (409, "held")
+    body = said("h1")
+    body["cognition"]["intent"] = WORDS
+    new = rewritten(house, "h1", body)
+    act = interventions.rewrite(person(house), SESSION, AGENT, held.sequence_number, new, house.now())
+    assert house.submit(act)[0].code == 200
+    assert approve(house, "h1").code == 200
+    assert shred(house, held.sequence_number).answer.shredded == 1
+    assert house.sql("SELECT raw FROM rewrites") == [(None,)]
+    assert house.refuses("UPDATE rewrites SET raw = digest"), "it does not come back"
+    (gone,) = archive(house)
+    assert gone.raw is None and gone.rewritten is None
+
+
+def test_the_derived_store_forgets_what_was_said_s453(house: House) -> None:
+    """S453: documents, facts, goals, whichever way it is folded; made anew it knows no more."""
+    house.send(
+        step("1", added=[f"The {WORDS} lives there"], intent=f"find {WORDS}"),
+        step("2", "beta", added=["Paris is in France"], read=[f"The {WORDS} lives there"]),
+    )
+    number = archive(house)[0].sequence_number
+    with Analyst(house) as analyst:
+        analyst.catch_up()
+        assert "quokka" in json.dumps(_texts(analyst)).lower()
+        shred(house, number)
+        analyst.catch_up()
+        forgotten = _texts(analyst)
+        assert "quokka" not in json.dumps(forgotten["insight_documents"][number]).lower()
+        facts = json.dumps([forgotten["insight_facts"], forgotten["insight_session_lines"]])
+        assert "quokka" not in facts and "Paris" in facts
+        house.read(analyst.derived.restart(HOME_TENANT))
+        analyst.catch_up()
+        assert _texts(analyst) == forgotten
+        house.read(analyst.derived.restart(HOME_TENANT))
+        analyst.catch_up(page=1)
+        assert _texts(analyst) == forgotten
+
+
+def _texts(analyst: Analyst) -> dict[str, Any]:
+    documents = {row["seq"]: row["body"] for row in analyst.table("insight_documents")}
+    facts = [(row["fact_id"], row["text"], row["subject"]) for row in analyst.table("insight_facts")]
+    goals = [(row["session_no"], row["goal"], row["turn"]) for row in analyst.table("insight_session_lines")]
+    return {"insight_documents": documents, "insight_facts": facts, "insight_session_lines": goals}
+
+
+class Counted:
+    """The committer in one's own hand."""
+
+    def __init__(self, house: House) -> None:
+        self.house, self.submitted = house, 0
+
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+        self.submitted += 1
+        return await asyncio.to_thread(lambda: self.house.submit(*items, tenant_id=tenant_id))
+
+
+def keeper(house: House) -> tuple[Keeper, Counted]:
+    committer = Counted(house)
+
+    def principal(tenant_id: str) -> Principal:
+        return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
+
+    home = SimpleNamespace(store=house.store, committer=committer, principal_of_house=principal)
+    return Keeper(cast(Home, home), Watch(house.store)), committer
+
+
+def test_retention_is_off_until_an_admin_says_how_long_and_takes_the_oldest_s454(house: House) -> None:
+    """S454: by the gateway's clock, bounded at a look, held messages left alone; null ends it."""
+    house.send(*(said(f"a{number}") for number in range(3)), said("h", hitl=True, agent="other"))
+    clock, committer = keeper(house)
+    assert house.read(clock.due(house.now() + 1_000 * DAY_NS)) == 0 and not committer.submitted
+    house.submit(redaction_rules.keep_for(house.admin(), 30, house.now()))
+    assert house.read(clock.due(house.now() + 29 * DAY_NS)) == 0
+    later = house.wait(20 * DAY_NS)
+    house.send(said("b"))
+    assert house.read(clock.due(later + 11 * DAY_NS)) == 3
+    kept = {one.step_id for one in archive(house) if one.raw is not None}
+    assert kept == {"h", "b"}
+    (event,) = events(house, "payload_shredded")
+    assert (
+        event["body"]["cause"] == "retention" and event["attributes"]["av.sender.entity_id"] == "sys_gateway"
+    )
+    assert house.read(clock.due(later + 11 * DAY_NS)) == 0
+    house.submit(redaction_rules.keep_for(house.admin(), None, house.now()))
+    assert house.read(clock.due(later + 1_000 * DAY_NS)) == 0
+    told = [event["body"] for event in events(house, "setting_changed")]
+    assert [(one["before"], one["after"]) for one in told] == [(None, 30), (30, None)]
+    assert proven(house)
+
+
+def test_many_are_shredded_in_orders_of_bounded_size_s454(sqlite_house: Any) -> None:
+    """S454: one event names 500 at most."""
+    house: House = sqlite_house
+    house.send(*(said(f"m{number}") for number in range(AT_ONCE + 7)))
+    house.submit(redaction_rules.keep_for(house.admin(), 1, house.now()))
+    clock, committer = keeper(house)
+    assert house.read(clock.due(house.now() + 2 * DAY_NS)) == AT_ONCE + 7
+    sizes = [len(one["body"]["shredded_sequence_numbers"]) for one in events(house, "payload_shredded")]
+    assert sizes == [AT_ONCE, 7] and committer.submitted == 2

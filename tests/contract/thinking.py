@@ -1,0 +1,127 @@
+"""A hand that thinks in a house: the acts of the decision trail as its doors submit them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from observatory.gateway import concluding, thinking
+from observatory.gateway.proving import Examined, Trail, examine
+from observatory.gateway.thinking import Beginning, Said
+from observatory.gateway.thoughts import Voice, home_of
+from observatory.ledger.canonical import jcs
+from observatory.state import HOME_TENANT, Act, Principal, Verdict
+from tests.contract.conftest import House
+
+Row = dict[str, Any]
+CONTENT: dict[str, Row] = {
+    "plan": {"trajectory": "look, decide, tell"},
+    "analysis": {"observation": "tests are green ✓"},
+    "decision": {"choice": "ship", "alternatives": ["wait", "ask 🜲"], "why": "nothing speaks against it"},
+    "reflection": {"happened": "shipped", "proved": ["3/3 nodes"], "uncertain": "load at night"},
+}
+SESSION, TASK = "ses_1", "tsk_1"
+
+
+class Thinker:
+    def __init__(
+        self,
+        house: House,
+        name: str = "usr_ann",
+        role: str = "agent",
+        tenant_id: str = HOME_TENANT,
+        **more: Any,
+    ) -> None:
+        self.house, self.tenant_id = house, tenant_id
+        self.voice = Voice(_principal(house, name, role, tenant_id, **more), operates=role == "operator")
+        self._count = 0
+
+    def do(self, *acts: Act) -> list[Verdict]:
+        return self.house.submit(*acts, tenant_id=self.tenant_id)
+
+    def start(self, session_id: str = SESSION, task_id: str | None = TASK, **more: Any) -> Verdict:
+        return self.do(self.starting(session_id, task_id, **more))[0]
+
+    def starting(self, session_id: str = SESSION, task_id: str | None = TASK, **more: Any) -> Act:
+        asked = Beginning(
+            session_id,
+            task_id or "tsk_minted",
+            more.pop("intent", "Ship it"),
+            more.pop("after", None),
+            names_task=task_id is not None,
+        )
+        return thinking.start(more.pop("voice", self.voice), asked, self.house.now())
+
+    def think(self, kind: str, **more: Any) -> Verdict:
+        return self.do(self.thinking(kind, **more))[0]
+
+    def thinking(
+        self,
+        kind: str,
+        *,
+        session_id: str | None = SESSION,
+        task_id: str = TASK,
+        record_id: str | None = None,
+        content: Row | None = None,
+        **more: Any,
+    ) -> Act:
+        self._count += 1
+        voice = more.pop("voice", self.voice)
+        said = Said(
+            record_id or f"rec_{self._count}_{voice.who.key_id}",
+            session_id or home_of(voice, task_id),
+            task_id,
+            kind,
+            jcs(CONTENT[kind] if content is None else content),
+            names_session=session_id is not None,
+            **more,
+        )
+        return thinking.record(voice, said, self.house.now())
+
+    def seen(self, session_id: str = SESSION) -> Examined:
+        return self.seen_of(self.row(session_id))
+
+    def seen_of(self, row: Row) -> Examined:
+        return self.house.read(examine(cast(Trail, self.house.store), self.tenant_id, row))
+
+    def verify(self, session_id: str = SESSION) -> Verdict:
+        act = concluding.verify(self.voice, session_id, self.seen(session_id), self.house.now())
+        return self.do(act)[0]
+
+    def seal(self, session_id: str = SESSION) -> Verdict:
+        act = concluding.seal(self.voice, session_id, self.seen(session_id), self.house.now())
+        return self.do(act)[0]
+
+    def end(self, session_id: str = SESSION) -> Verdict:
+        return self.do(concluding.end(self.voice, session_id, self.house.now()))[0]
+
+    def close(self, session_id: str = SESSION, task_id: str = TASK) -> Verdict:
+        """Verify, the closing reflection, the seal."""
+        assert self.verify(session_id).answer["valid"]
+        assert self.think("reflection", session_id=session_id, task_id=task_id).code == 201
+        return self.seal(session_id)
+
+    def whole(self) -> Verdict:
+        """The seed's sequence with one record of each type."""
+        assert self.start().code == 201
+        for kind in ("plan", "analysis", "decision"):
+            assert self.think(kind).code == 201
+        return self.close()
+
+    def row(self, session_id: str = SESSION) -> Row:
+        (row,) = self.house.read(
+            self.house.store.rows(self.tenant_id, "thought_sessions", session_id=session_id)
+        )
+        return row
+
+    def records(self, session_id: str = SESSION) -> list[Row]:
+        rows = self.house.read(
+            self.house.store.rows(self.tenant_id, "thought_records", session_id=session_id)
+        )
+        return sorted(rows, key=lambda row: row["record_index"])
+
+
+def _principal(house: House, name: str, role: str, tenant_id: str, **more: Any) -> Principal:
+    version = house.admin(tenant_id).access_version
+    kind = {"user_id": name} if role != "agent" else {}
+    who: Any = {"tenant_id": tenant_id, "role": role, "key_id": f"sys_{name}", "access_version": version}
+    return Principal(**(who | kind | more))

@@ -1,0 +1,45 @@
+"""One of each answer of the doors of federation: (operation, answer) for whoever compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from observatory.ledger import witness
+from observatory.ledger.witness import Offer
+from tests.contract.peering import PeerLog
+from tests.flows.tenant import Tenant
+
+Answers = Iterator[tuple[str, Any]]
+
+
+def federated(own: Tenant) -> Answers:
+    """A peer's log made known, cosigned, refused for every reason, asked in vain, and removed."""
+    http, stranger, log = own.http("admin"), own.http("nobody"), PeerLog()
+    body = {"name": "them", "vkey": log.vkey, "url": "https://192.0.2.1/v1/witness/tnt_theirs"}
+    door = f"/v1/witness/{own.tenant_id}"
+
+    def ask(offer: Offer, path: str = door) -> tuple[str, Any]:
+        return "add_checkpoint", stranger.post(f"{path}/add-checkpoint", content=witness.write(offer))
+
+    yield ask(log.offer(0, 5))  # 404
+    made = http.post("/v1/peers", json=body)
+    yield "add_peer", made
+    yield "add_peer", http.post("/v1/peers", json=body)
+    yield "add_peer", http.post("/v1/peers", json=body | {"name": "another"})
+    yield "add_peer", http.post("/v1/peers", json={"name": "x", "vkey": "nonsense"})
+    yield "list_peers", http.get("/v1/peers")
+    yield ask(log.offer(0, 5))
+    yield ask(log.offer(0, 5))  # 409
+    yield ask(Offer(5, [], log.checkpoint(8)))  # 422
+    yield ask(log.offer(9, 5))  # 400
+    yield ask(Offer(5, [], PeerLog(seed=b"impostor").checkpoint(5)))  # 403
+    yield "add_checkpoint", stranger.post(f"{door}/add-checkpoint", content=b"x" * (1 << 16))
+    yield "witnessed_checkpoint", stranger.get(f"{door}/{witness.place(log.origin)}/checkpoint")
+    yield "witnessed_checkpoint", stranger.get(f"{door}/none/checkpoint")
+    yield "list_peers", http.get("/v1/peers")
+    path = f"/v1/peers/{made.json()['peer_id']}"
+    yield "offer_checkpoint", http.post(f"{path}/offer")
+    yield "offer_checkpoint", http.post("/v1/peers/none/offer")
+    yield "remove_peer", http.delete(path)
+    yield "remove_peer", http.delete(path)

@@ -1,0 +1,27 @@
+"""How often a door without a key may be knocked at."""
+
+from __future__ import annotations
+
+from observatory.api import pace
+from observatory.api.pace import Pace
+
+
+def test_so_many_at_once_then_so_many_a_second_s428() -> None:
+    """S428: each for themselves."""
+    now = 0.0
+    door = Pace(3, 2, lambda: now)
+    assert [door.allows("a") for _ in range(4)] == [True, True, True, False]
+    assert door.allows("b")
+    now = 0.5
+    assert [door.allows("a") for _ in range(2)] == [True, False]
+    now = 100.0
+    assert [door.allows("a") for _ in range(4)] == [True, True, True, False]
+
+
+def test_no_more_are_remembered_than_fit_s428() -> None:
+    """S428: a million strangers cost no memory."""
+    door = Pace(1, 0, lambda: 0.0)
+    for number in range(pace.KEPT + 10):
+        assert door.allows(number)
+    assert len(door._left) == pace.KEPT
+    assert not door.allows(pace.KEPT + 9)
