@@ -12,9 +12,11 @@ from observatory.daemons.home import Home
 from observatory.daemons.log_key import Keyring, Marks
 from observatory.daemons.sealer import Sealer
 from observatory.insight.log import Checkpoint
+from observatory.ledger import merkle, note
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests.contract.conftest import House
+from tests.samples import decision_log
 
 NAME = "log.example/v1/log"
 
@@ -69,3 +71,22 @@ class Desk:
         found = self.checkpoint(tenant_id)
         assert found is not None
         return found
+
+
+def desk_of(house: House, folder: Path) -> Desk:
+    (folder / "keys").mkdir()
+    return Desk(house, folder / "keys")
+
+
+def say(house: House, count: int = 1, tenant_id: str = HOME_TENANT) -> None:
+    house.send(*(decision_log() for _ in range(count)), tenant_id=tenant_id)
+
+
+def true_root(house: House, size: int, tenant_id: str = HOME_TENANT) -> bytes:
+    return merkle.root([event.leaf_hash for event in house.trail_of(tenant_id)[:size]])
+
+
+def verifier(desk: Desk, tenant_id: str = HOME_TENANT) -> note.Verifier:
+    ring = desk.sealer.keyring
+    assert ring is not None
+    return note.Verifier(f"{NAME}/{tenant_id}", ring.public_key)

@@ -13,22 +13,12 @@ from observatory.insight.log import LogBroken
 from observatory.ledger import note
 from observatory.state import HOME_TENANT
 from tests.contract.conftest import OTHER_TENANT, House, SqliteHouse
-from tests.contract.sealing import NAME, Desk
-from tests.samples import decision_log
+from tests.contract.sealing import NAME, Desk, desk_of, say
 
 
 @pytest.fixture
 def desk(house: House, tmp_path: Path) -> Desk:
-    return made(house, tmp_path)
-
-
-def made(house: House, folder: Path) -> Desk:
-    (folder / "keys").mkdir()
-    return Desk(house, folder / "keys")
-
-
-def say(house: House, count: int = 1, tenant_id: str = HOME_TENANT) -> None:
-    house.send(*(decision_log() for _ in range(count)), tenant_id=tenant_id)
+    return desk_of(house, tmp_path)
 
 
 def ring_of(desk: Desk) -> Keyring:
@@ -71,7 +61,7 @@ def test_a_bent_cell_of_one_tenant_leaves_the_others_signed_s374(
     sqlite_house: SqliteHouse, tmp_path: Path, table: str, column: str
 ) -> None:
     """S374: the bent log is refused as broken, with a sentence."""
-    house, desk = sqlite_house, made(sqlite_house, tmp_path)
+    house, desk = sqlite_house, desk_of(sqlite_house, tmp_path)
     house.create_tenant(OTHER_TENANT)
     say(house, 2, OTHER_TENANT)
     desk.look()
@@ -102,7 +92,7 @@ class Away:
 
 def test_a_tenant_that_has_to_wait_holds_up_no_other_s374(sqlite_house: SqliteHouse, tmp_path: Path) -> None:
     """S374: and is signed as soon as it can be."""
-    house, desk, witnesses = sqlite_house, made(sqlite_house, tmp_path), Away()
+    house, desk, witnesses = sqlite_house, desk_of(sqlite_house, tmp_path), Away()
     house.create_tenant(OTHER_TENANT)
     desk.sealer.ask(witnesses)
     desk.look()
@@ -116,7 +106,7 @@ def test_a_second_rotation_waits_for_the_first_ones_checkpoint_s364(
     sqlite_house: SqliteHouse, tmp_path: Path
 ) -> None:
     """S364: it is refused, and the file left as it was; then it may come."""
-    house, desk = sqlite_house, made(sqlite_house, tmp_path)
+    house, desk = sqlite_house, desk_of(sqlite_house, tmp_path)
     desk.look()
     house.read(desk.sealer.rotate(house.admin()))
     before = desk.path.read_bytes()
@@ -131,7 +121,7 @@ def test_a_second_rotation_waits_for_the_first_ones_checkpoint_s364(
 
 def test_a_rotation_goes_by_the_key_in_the_file_s364(sqlite_house: SqliteHouse, tmp_path: Path) -> None:
     """S364: another gateway's rotation is over, and this one has not looked since."""
-    house, first = sqlite_house, made(sqlite_house, tmp_path)
+    house, first = sqlite_house, desk_of(sqlite_house, tmp_path)
     first.look()
     second = Desk(house, first.path.parent)
     second.look()
@@ -150,7 +140,7 @@ def test_a_key_that_is_not_in_force_is_followed_by_none_s364(
     sqlite_house: SqliteHouse, tmp_path: Path
 ) -> None:
     """S364: somebody put another one in its place; no record tells of a key that nothing leads to."""
-    house, desk = sqlite_house, made(sqlite_house, tmp_path)
+    house, desk = sqlite_house, desk_of(sqlite_house, tmp_path)
     desk.look()
     desk.path.unlink()
     Keyring.make(desk.path, "")
@@ -188,7 +178,7 @@ def test_a_checkpoint_over_a_rotation_needs_the_new_keys_signature_s364(
 
 def test_a_rollback_is_accepted_once_a_start_s360(sqlite_house: SqliteHouse, tmp_path: Path) -> None:
     """S360: what is lost later, under the same process, is not accepted by the flag it was started with."""
-    house, desk = sqlite_house, made(sqlite_house, tmp_path)
+    house, desk = sqlite_house, desk_of(sqlite_house, tmp_path)
     say(house, 3)
     desk.look()
     desk.again(accepts=True)
@@ -204,7 +194,7 @@ def test_a_rollback_is_accepted_once_a_start_s360(sqlite_house: SqliteHouse, tmp
 
 def test_a_key_that_was_followed_says_the_way_out_s361(sqlite_house: SqliteHouse, tmp_path: Path) -> None:
     """S361: the new key is lost and the old one was put back; it goes on only under a third."""
-    house, desk = sqlite_house, made(sqlite_house, tmp_path)
+    house, desk = sqlite_house, desk_of(sqlite_house, tmp_path)
     desk.look()
     old = desk.path.read_bytes()
     house.read(desk.sealer.rotate(house.admin()))

@@ -11,7 +11,7 @@ from observatory.api.verification import VerifyAnswer, VerifyRequest, verify_ran
 from observatory.ledger import note
 from observatory.state import HOME_TENANT
 from tests.contract.conftest import House, SqliteHouse
-from tests.contract.sealing import NAME, Desk
+from tests.contract.sealing import NAME, Desk, desk_of
 from tests.samples import decision_log
 
 ORIGIN = f"{NAME}/{HOME_TENANT}"
@@ -21,8 +21,7 @@ THIEF = note.Signer(ORIGIN, bytes(32))
 @pytest.fixture
 def desk(house: House, tmp_path: Path) -> Desk:
     """300 events, signed at 100 and at the end."""
-    (tmp_path / "keys").mkdir()
-    made = Desk(house, tmp_path / "keys")
+    made = desk_of(house, tmp_path)
     for count in (99, 200):
         house.send(*(decision_log() for _ in range(count)))
         made.look()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from observatory.ledger import bundle, merkle, note, thoughts
 from observatory.ledger.chain import Head, Linked, link
 from observatory.ledger.thoughts import Hashes, Thought
+from observatory.ledger.verify_bundle import Found, check_bundle
 
 Json = dict[str, Any]
 Files = dict[str, bytes]
@@ -172,3 +173,14 @@ def lines_of(files: Mapping[str, bytes], name: str) -> list[Json]:
 
 def with_lines(files: Mapping[str, bytes], name: str, lines: list[Json]) -> Files:
     return dict(files) | {name: b"".join(json.dumps(line).encode() + b"\n" for line in lines)}
+
+
+PIN = [SIGNER.vkey]
+
+
+def check(files: Files, vkeys: list[str] = PIN) -> Found:
+    return check_bundle(files, vkeys)
+
+
+def whats(found: Found) -> set[str]:
+    return {one.what for one in found.breaks}

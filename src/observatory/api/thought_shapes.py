@@ -11,6 +11,7 @@ from observatory.protocol.rules import EventId, Name
 from observatory.protocol.thoughts import (
     NAMED,
     TYPES,
+    RecordedThought,
     RecordId,
     ThoughtSessionId,
     ThoughtTaskId,
@@ -61,20 +62,7 @@ class StartedSession(msgspec.Struct, kw_only=True):
     proof_grade: bool
 
 
-class RecordedThought(msgspec.Struct, kw_only=True):
-    record_id: str
-    session_id: str
-    task_id: str
-    index: int
-    type: str
-    content_hash: str
-    chain_hash: str
-    parent_chain_hash: str
-    created_at: str
-    audit_event_id: str
-
-
-class ThoughtItem(RecordedThought, kw_only=True):
+class ThoughtItem(RecordedThought, frozen=True, kw_only=True):
     """A record whole: with these fields its hashes can be computed again (see docs/spec.md)."""
 
     content: dict[str, Any]

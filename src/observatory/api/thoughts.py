@@ -6,6 +6,7 @@ decided by an act under the lock; here ids are looked up and answers are shaped.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -30,7 +31,7 @@ from observatory.ports import EventFilter
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import canonical_id, counter_of, mint
 from observatory.protocol.thoughts import CONTENT_BYTES, RECORDS, faults_of
-from observatory.state import Principal
+from observatory.state import Act, Principal
 
 Row = dict[str, Any]
 PORTION, PAGE_BYTES = 50, 4 << 20  # records read at a time, and words of a page
@@ -182,14 +183,7 @@ async def session_thoughts(
 async def verify_thoughts(request: Call, house: Here, session_id: FromPath[str]) -> Response[bytes]:
     """A passed one counts for the records it covered; a broken one is an event of the highest severity."""
     who = await _either(request, house, "send", "verify")
-    for _ in range(TRIES):
-        row = await _session(house, who, session_id)
-        seen = await _examined(house, row)
-        act = concluding.verify(_voice(who), row["session_id"], seen, house.clock())
-        verdict = await house.command(act)
-        if verdict is not concluding.MOVED_ON:
-            break
-    return json(verdict.answer, verdict.code)
+    return await _concluded(house, who, session_id, concluding.verify)
 
 
 @post(
@@ -201,13 +195,7 @@ async def verify_thoughts(request: Call, house: Here, session_id: FromPath[str])
 async def seal_session(request: Call, house: Here, session_id: FromPath[str]) -> Response[bytes]:
     """Verified, then the closing reflection, then this. A second time it answers with the same root."""
     who = await need(request, house, "send")
-    for _ in range(TRIES):
-        row = await _session(house, who, session_id)
-        seen = await _examined(house, row)
-        verdict = await house.command(concluding.seal(_voice(who), row["session_id"], seen, house.clock()))
-        if verdict is not concluding.MOVED_ON:
-            break
-    return json(verdict.answer, verdict.code)
+    return await _concluded(house, who, session_id, concluding.seal)
 
 
 @get("/sessions/{session_id:str}/seal", summary="The seal of a session", operation_id="session_seal")
@@ -265,6 +253,19 @@ async def end_thoughts(request: Call, house: Here, session_id: FromPath[str]) ->
 
 def _voice(who: Principal, agent_id: str | None = None) -> Voice:
     return Voice(who, agent_id, allows(who, "operate"))
+
+
+async def _concluded(
+    house: House, who: Principal, session_id: str, conclude: Callable[[Voice, str, Examined, int], Act]
+) -> Response[bytes]:
+    """The session is read before the lock, and again when it has moved on by then."""
+    for _ in range(TRIES):
+        row = await _session(house, who, session_id)
+        seen = await _examined(house, row)
+        verdict = await house.command(conclude(_voice(who), row["session_id"], seen, house.clock()))
+        if verdict is not concluding.MOVED_ON:
+            break
+    return json(verdict.answer, verdict.code)
 
 
 def _trail(house: House) -> Thoughts:

@@ -88,6 +88,9 @@ class Payloads:
         self.claims: dict[int, int] = {}
         self.orders: dict[int, int] = {}
 
+    def found(self, result: Result, foreign: PayloadBreak | None, spans: tuple[Span, ...]) -> Found:
+        return Found(result, self.checked, self.shredded, foreign, spans, self.claims, self.orders)
+
     def first_foreign(self, rows: Iterable[Stored]) -> PayloadBreak | None:
         for row in rows:
             problem = self._problem(row)
@@ -187,15 +190,7 @@ def check_segment(segment: Segment, advance: Advance) -> Found:
                 break
             leaves.add(rows)
             advance(len(rows))
-        return Found(
-            check.result(),
-            archive.checked,
-            archive.shredded,
-            foreign,
-            leaves.spans,
-            archive.claims,
-            archive.orders,
-        )
+        return archive.found(check.result(), foreign, leaves.spans)
     finally:
         trail.close()
 

@@ -151,15 +151,7 @@ def check_export(path: Path, kept: Held | None = None) -> tuple[Manifest, Found]
             export.check_tally(manifest, tally)
     whole = foreign is None and manifest.to_sequence == manifest.head.sequence_number
     head = (manifest.head.sequence_number, manifest.head.event_hash) if whole else None
-    found = Found(
-        check.result(head),
-        archive.checked,
-        archive.shredded,
-        foreign,
-        leaves.spans,
-        archive.claims,
-        archive.orders,
-    )
+    found = archive.found(check.result(head), foreign, leaves.spans)
     if found.first_break is None:
         found.payload_break = unordered(found, manifest.to_sequence, whole)
     return manifest, found

@@ -110,21 +110,8 @@ class Refold:
         name = step_name(archived.session_id, archived.step_id, archived.message_id)
         if archived.state != "refused":
             self._heard(message, session, name, number, observed_ns, event["resource"].get("av.trust_level"))
-        row = MessageRow(
-            number,
-            archived.message_id,
-            archived.step_id,
-            name,
-            session.session_no,
-            archived.message_type,
-            archived.state,  # type: ignore[arg-type]
-            "\n".join(archived.parents) or None,
-            archived.parent_inferred,
-            msgspec.json.encode(archived.warnings).decode() if archived.warnings else None,
-            message.digest,
-            archived.raw,
-            self._insight.scored(message, session, number),
-        )
+        entropy = self._insight.scored(message, session, number)
+        row = _row(archived, name, session, number, message.digest, entropy)
         if archived.state == "held":
             agent = self._memory.agents.get(event["attributes"].get("av.sender.entity_id", ""))
             number = agent.agent_no if agent is not None else 0
@@ -147,20 +134,8 @@ class Refold:
             agent.last_seen_ns, agent.messages = observed_ns, agent.messages + 1
             memory.touch(agent)
             self._spoke(session, agent, name, number, observed_ns)
-        row = MessageRow(
-            number,
-            archived.message_id,
-            archived.step_id,
-            name,
-            session.session_no,
-            archived.message_type,
-            archived.state,  # type: ignore[arg-type]
-            "\n".join(archived.parents) or None,
-            archived.parent_inferred,
-            msgspec.json.encode(archived.warnings).decode() if archived.warnings else None,
-            bytes.fromhex(attributes["av.message.digest"].removeprefix("sha256:")),
-            None,
-        )
+        digest = bytes.fromhex(attributes["av.message.digest"].removeprefix("sha256:"))
+        row = _row(archived, name, session, number, digest)
         if archived.state == "held":
             self._relay.held(row, event, session, 0 if agent is None else agent.agent_no, None, None)
         return row
@@ -251,3 +226,23 @@ class Refold:
             "updated_by": event["attributes"].get("av.sender.entity_id", "sys_gateway"),
         }
         changes.writes.append(Write("versions", row, key=("tenant_id", "agent_type", "version")))
+
+
+def _row(
+    archived: Archived, name: str, session: Session, number: int, digest: bytes, entropy: float | None = None
+) -> MessageRow:
+    return MessageRow(
+        number,
+        archived.message_id,
+        archived.step_id,
+        name,
+        session.session_no,
+        archived.message_type,
+        archived.state,  # type: ignore[arg-type]
+        "\n".join(archived.parents) or None,
+        archived.parent_inferred,
+        msgspec.json.encode(archived.warnings).decode() if archived.warnings else None,
+        digest,
+        archived.raw,
+        entropy,
+    )

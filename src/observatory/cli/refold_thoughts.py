@@ -11,7 +11,7 @@ from typing import Any
 
 from observatory.cli.terminal import CommandFailed
 from observatory.gateway import concluding
-from observatory.gateway.thoughts import Row, task_key, where_of
+from observatory.gateway.thoughts import Row, row_of, task_key, where_of
 from observatory.ledger import thoughts as ledger
 from observatory.ledger.canonical import jcs
 from observatory.ledger.export import Entry
@@ -125,7 +125,12 @@ class ThoughtRows:
         key = task_key(row["session_id"], thought.task_id)
         if key not in self._tasks:
             writes += self._task(row, thought.task_id, thought.author, event)
-        writes.append(Write("thought_records", _row(self._tenant_id, entry, event, thought, hashes)))
+        writes.append(
+            Write(
+                "thought_records",
+                row_of(self._tenant_id, thought, hashes, entry.sequence_number, event["audit_event_id"]),
+            )
+        )
         if thought.type == "reflection":
             row["open_tasks"] -= 1
             del self._tasks[key]
@@ -138,28 +143,6 @@ class ThoughtRows:
         row |= {"records": row["records"] + 1, "last_chain_hash": hashes.chain_hash}
         changed = {name: row[name] for name in ("records", "last_chain_hash", "open_tasks")}
         writes.append(Write("thought_sessions", changed, where_of(row)))
-
-
-def _row(tenant_id: str, entry: Entry, event: Event, thought: Thought, hashes: Hashes) -> Row:
-    return {
-        "tenant_id": tenant_id,
-        "session_id": thought.session_id,
-        "record_index": thought.index,
-        "record_id": thought.record_id,
-        "task_id": thought.task_id,
-        "type": thought.type,
-        "content": thought.content,
-        "author": thought.author,
-        "created_at": thought.created_at,
-        "refs": thought.references.decode(),
-        "event_ids": thought.audit_event_ids.decode(),
-        "predecessor_chain_hash": thought.predecessor_chain_hash,
-        "content_hash": hashes.content_hash,
-        "chain_hash": hashes.chain_hash,
-        "parent_chain_hash": hashes.parent_chain_hash,
-        "sequence_number": entry.sequence_number,
-        "audit_event_id": event["audit_event_id"],
-    }
 
 
 def _must_be(holds: bool, entry: Entry) -> None:

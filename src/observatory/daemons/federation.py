@@ -134,7 +134,7 @@ class Federation:
         old = await self._rows.cosigned(tenant_id, peer["peer_id"])
         heard = await self._send(tenant_id, peer, found, old)
         if heard.code == 409 and heard.kind == witness.SIZE_TYPE:
-            old = witness.read_size(heard.body.decode("ascii", "replace").removesuffix("\n"))
+            old = note.read_size(heard.body.decode("ascii", "replace").removesuffix("\n"))
             if old > found.size:
                 await self._hear(tenant_id)
                 return "ahead", f"this witness says that it cosigned {old:,} events; {found.size:,} are here"

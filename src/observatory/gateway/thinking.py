@@ -18,6 +18,7 @@ from observatory.gateway.record import notice
 from observatory.gateway.thoughts import (
     Row,
     Voice,
+    row_of,
     sessions_of,
     task_key,
     tasks_of,
@@ -322,25 +323,7 @@ def _chained(desk: Desk, voice: Voice, said: Said, session: Row) -> Row:
     draft.attributes = thought_words.attributes(desk.memory)
     number = desk.append(draft)
     event_id = msgspec.json.decode(desk.changes.audit[-1].record, type=_Named).audit_event_id
-    return {
-        "tenant_id": session["tenant_id"],
-        "session_id": said.session_id,
-        "record_index": thought.index,
-        "record_id": said.record_id,
-        "task_id": said.task_id,
-        "type": said.type,
-        "content": said.content,
-        "author": thought.author,
-        "created_at": thought.created_at,
-        "refs": thought.references.decode(),
-        "event_ids": thought.audit_event_ids.decode(),
-        "predecessor_chain_hash": thought.predecessor_chain_hash,
-        "content_hash": hashes.content_hash,
-        "chain_hash": hashes.chain_hash,
-        "parent_chain_hash": hashes.parent_chain_hash,
-        "sequence_number": number,
-        "audit_event_id": event_id,
-    }
+    return row_of(session["tenant_id"], thought, hashes, number, event_id)
 
 
 def _about(thought: Thought, hashes: Hashes, said: Said) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from observatory.gateway.record import notice
+from observatory.ledger.thoughts import Hashes, Thought
 from observatory.protocol.answers import Refused
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.thoughts import address_of
@@ -97,6 +98,29 @@ def sessions_of(desk: Desk) -> dict[str, Row]:
 
 def tasks_of(desk: Desk) -> dict[str, Row]:
     return desk.memory.rows.setdefault("thought_tasks", {})
+
+
+def row_of(tenant_id: str, thought: Thought, hashes: Hashes, number: int, event_id: str) -> Row:
+    """A thought as it is stored, with the number and id of the event that tells of it."""
+    return {
+        "tenant_id": tenant_id,
+        "session_id": thought.session_id,
+        "record_index": thought.index,
+        "record_id": thought.record_id,
+        "task_id": thought.task_id,
+        "type": thought.type,
+        "content": thought.content,
+        "author": thought.author,
+        "created_at": thought.created_at,
+        "refs": thought.references.decode(),
+        "event_ids": thought.audit_event_ids.decode(),
+        "predecessor_chain_hash": thought.predecessor_chain_hash,
+        "content_hash": hashes.content_hash,
+        "chain_hash": hashes.chain_hash,
+        "parent_chain_hash": hashes.parent_chain_hash,
+        "sequence_number": number,
+        "audit_event_id": event_id,
+    }
 
 
 def where_of(session: Row) -> dict[str, Any]:

@@ -245,13 +245,23 @@ def parse_checkpoint(text: str) -> tuple[str, int, bytes]:
     if len(lines) < 4 or lines[-1] or not all(lines[:-1]):
         raise BadNote("a checkpoint is an origin, a size and a root, a line each")
     origin, number, body = lines[:3]
-    root = _unbase64(body)
-    plain = number.isascii() and number.isdigit() and len(number) <= 19
-    if not plain or (number[0] == "0" and number != "0") or int(number) > MOST_SIZE:
-        raise BadNote("the size of a checkpoint is a decimal number without leading zeros")
-    if root is None or len(root) != 32:
-        raise BadNote("the root of a checkpoint is the base64 of 32 bytes")
-    return origin, int(number), root
+    return origin, read_size(number), read_hash(body)
+
+
+def read_size(digits: str, what: str = "a size") -> int:
+    """A number in its one spelling; BadNote for anything else."""
+    plain = digits.isascii() and digits.isdigit() and len(digits) <= 19
+    if not plain or (digits[0] == "0" and digits != "0") or int(digits) > MOST_SIZE:
+        raise BadNote(f"{what} is a decimal number without leading zeros")
+    return int(digits)
+
+
+def read_hash(text: str) -> bytes:
+    """A hash in its one spelling; BadNote for anything else."""
+    raw = _unbase64(text)
+    if raw is None or len(raw) != 32:
+        raise BadNote("a root or a hash of a proof is the base64 of 32 bytes")
+    return raw
 
 
 def _unbase64(text: str) -> bytes | None:

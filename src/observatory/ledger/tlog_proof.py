@@ -4,12 +4,11 @@ C2SP `tlog-proof`: a first line that names the format, the leaf's index, the has
 proof, a blank line, and the signed checkpoint byte for byte. The leaf's own data travels beside it.
 """
 
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
-from observatory.ledger.note import BadNote
+from observatory.ledger.note import BadNote, read_hash, read_size
 
 FORMAT: Final = "c2sp.org/tlog-proof@v1"
 MOST_HASHES: Final = 63
@@ -37,19 +36,8 @@ def read(proof: bytes) -> tuple[int, list[bytes], bytes]:
     if lines and lines[0].startswith("extra "):
         lines.pop(0)
     word, _, number = (lines.pop(0) if lines else "").partition(" ")
-    is_number = number.isdigit() and len(number) <= 19 and (number[0] != "0" or number == "0")
-    if word != "index" or not is_number:
-        raise BadNote("a proof says `index` and the place of the leaf, without leading zeros")
+    if word != "index":
+        raise BadNote("a proof says `index` and the place of the leaf")
     if len(lines) > MOST_HASHES:
         raise BadNote(f"a proof has at most {MOST_HASHES} hashes")
-    return int(number), [_hash(line) for line in lines], checkpoint
-
-
-def _hash(line: str) -> bytes:
-    try:
-        raw = b64decode(line, validate=True)
-    except (NotBase64, ValueError):
-        raw = b""
-    if len(raw) != 32 or b64encode(raw).decode() != line:
-        raise BadNote("each hash of a proof is the base64 of 32 bytes")
-    return raw
+    return read_size(number, "the index of a proof"), [read_hash(line) for line in lines], checkpoint

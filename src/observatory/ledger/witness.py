@@ -5,14 +5,13 @@ protocol; who calls it holds a lock until what was judged good is kept, else two
 back. What a stranger sent is bounded before it is read, and `BadNote` quotes nothing of it.
 """
 
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
+from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
 from observatory.ledger import merkle
-from observatory.ledger.note import MOST_SIZE, BadNote, Verifier, split
+from observatory.ledger.note import BadNote, Verifier, read_hash, read_size, split
 
 MOST_HASHES: Final = 63
 MOST_NOTE: Final = 1 << 13  # a checkpoint with dozens of cosignatures has half of that
@@ -53,25 +52,7 @@ def read(body: bytes) -> Offer:
     old = read_size(digits)
     if len(lines) > MOST_HASHES:
         raise BadNote(f"a consistency proof has at most {MOST_HASHES} hashes")
-    return Offer(old, [_hash(line) for line in lines], note)
-
-
-def read_size(digits: str) -> int:
-    """A size in its one spelling; BadNote for anything else."""
-    plain = digits.isascii() and digits.isdigit() and len(digits) <= 19
-    if not plain or (digits[0] == "0" and digits != "0") or int(digits) > MOST_SIZE:
-        raise BadNote("a size is a decimal number without leading zeros")
-    return int(digits)
-
-
-def _hash(line: str) -> bytes:
-    try:
-        raw = b64decode(line, validate=True)
-    except (NotBase64, ValueError):
-        raw = b""
-    if len(raw) != 32 or b64encode(raw).decode() != line:
-        raise BadNote("each hash of a consistency proof is the base64 of 32 bytes")
-    return raw
+    return Offer(old, [read_hash(line) for line in lines], note)
 
 
 def judge(known: Head | None, old: int, shown: Head, proof: Sequence[bytes]) -> int:

@@ -8,7 +8,7 @@ holds no floats (ruling 34): scores and money are decimal text. Sentences name a
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from observatory.protocol.rules import END, SessionId
 
@@ -64,3 +64,18 @@ def faults_of(kind: str, content: Mapping[str, Any]) -> list[str]:
 
 def _says_something(value: Any) -> bool:
     return bool(value.strip()) if isinstance(value, str) else isinstance(value, list) and bool(value)
+
+
+class RecordedThought(Struct, frozen=True, kw_only=True):
+    """A thought in the trail; hashes as `sha256:…`."""
+
+    record_id: str
+    session_id: str
+    task_id: str
+    index: int
+    type: str
+    content_hash: str
+    chain_hash: str
+    parent_chain_hash: str
+    created_at: str
+    audit_event_id: str

@@ -5,6 +5,7 @@ what the gateway cannot take now waits on disk, in order. It waits only for peop
 stopped, and for the verdict it asked for.
 """
 
+from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk.agent import Agent
 from observatory.sdk.aio import AsyncAgent, AsyncSession, AsyncStep
 from observatory.sdk.client import Answer, Fault
@@ -15,7 +16,7 @@ from observatory.sdk.outbox import Outbox
 from observatory.sdk.received import Decision, Handoff, Prompt, Received, Verdict
 from observatory.sdk.session import Session
 from observatory.sdk.step import Step
-from observatory.sdk.thoughts import AsyncProof, ChainBroken, Proof, Recorded
+from observatory.sdk.thoughts import AsyncProof, ChainBroken, Proof
 
 __all__ = [
     "Agent",

@@ -14,6 +14,7 @@ import concurrent.futures
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, Unpack
 
+from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk import decisions, gate, thoughts
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.ear import NoChannel
@@ -22,7 +23,7 @@ from observatory.sdk.received import Decision, Handoff, Received
 from observatory.sdk.session import Line, Session, Words, open_line
 from observatory.sdk.speaker import Speaker
 from observatory.sdk.step import Step
-from observatory.sdk.thoughts import TIMEOUT_S, Content, Proof, Recorded
+from observatory.sdk.thoughts import TIMEOUT_S, Content, Proof
 from observatory.sdk.waiting import run
 
 

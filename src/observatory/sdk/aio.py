@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk import decisions, gate, thoughts
 from observatory.sdk.client import Answer
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
@@ -19,7 +20,7 @@ from observatory.sdk.received import Decision, Handoff, Received, Verdict
 from observatory.sdk.session import Line, ToolCall, open_line
 from observatory.sdk.speaker import Speaker
 from observatory.sdk.step import Step, StepFields
-from observatory.sdk.thoughts import TIMEOUT_S, AsyncProof, Content, Recorded
+from observatory.sdk.thoughts import TIMEOUT_S, AsyncProof, Content
 from observatory.sdk.waiting import Wait, run_async, until
 
 

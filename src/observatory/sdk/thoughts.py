@@ -18,6 +18,7 @@ import msgspec
 
 from observatory.errors import ObservatoryError
 from observatory.protocol.thoughts import MEMBERS
+from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk.client import Answer
 from observatory.sdk.ear import NoChannel
 from observatory.sdk.errors import NotAnswered, Rejected
@@ -31,21 +32,6 @@ T = TypeVar("T")
 TIMEOUT_S = 10.0
 Json = dict[str, Any]
 Content = Mapping[str, Any] | str
-
-
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """A thought in the trail; hashes as `sha256:…`."""
-
-    record_id: str
-    session_id: str
-    task_id: str
-    index: int
-    type: str
-    content_hash: str
-    chain_hash: str
-    parent_chain_hash: str
-    created_at: str
-    audit_event_id: str
 
 
 class ChainBroken(ObservatoryError):

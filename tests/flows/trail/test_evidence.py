@@ -17,12 +17,12 @@ from observatory.cli.evidence import opened
 from observatory.cli.terminal import CommandFailed
 from observatory.ledger.verify_bundle import CHECKS
 from observatory.ledger.verify_note import Key, Proven, read_key, read_proof
-from observatory.ledger.verify_tiles import check_log
 from tests.flows.answered_thoughts import thought_of
 from tests.flows.server import Server, clean_environment, observatory
 from tests.flows.trail.outside import refused
 from tests.flows.trail.telling import FOREIGN_KEY, Json, Told
 from tests.samples import decision_log
+from tests.vectors.tile_check import check_log
 
 
 def checked(path: Path, *words: str) -> tuple[int, Json]:

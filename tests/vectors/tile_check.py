@@ -1,8 +1,8 @@
 """A whole log as tiles (C2SP tlog-tiles), recomputed from its entries up to the signed root.
 
-Of the verifier's family: imports nothing of ours but that family. Every entry is hashed again, every hash of
-every tile compared with what comes out, and no tile of the size may be missing, longer or shorter. What does
-not hold is returned as a sentence, never raised.
+A mirror's own check over the verifier's family, with no code of the writer. Every entry is hashed again,
+every hash of every tile compared with what comes out, and no tile of the size may be missing, longer or
+shorter. What does not hold is returned as a sentence, never raised.
 """
 
 from collections.abc import Callable, Sequence
