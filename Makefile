@@ -83,9 +83,13 @@ bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
 bench-peers: $(SYNCED)  ## measure side by side with peers (issue 9)
 	@echo "bench-peers: not yet; the comparison with peers is built by issue 9."
 
-soak: $(SYNCED)  ## the long fault runs: kill -9, 100 times under load and 200 times amid interventions
+soak: $(SYNCED)  ## the long fault runs: kill -9 under load and amid interventions, leaders paused and killed
 	@$(PY) -m bench.kill --cycles 100
 	@$(PY) -m bench.interrupted --cycles 200
+	@$(PY) -m bench.schedulers
+	@$(PY) -m bench.callers --cycles 40
+	@$(PY) -m bench.webhooks
+	@SEEDS=5000 $(PY) -m pytest -q tests/unit/gateway/test_schedule_simulation.py
 
 trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open
 	@$(PY) tools/trace.py

@@ -9,11 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, log, loops, rates, scale, stages, verification
+from bench import channels, export, log, loops, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
 NAMES = (
-    *("ingest", "single", "violations", "stages", "channels", "loops", "log"),
+    *("ingest", "single", "violations", "stages", "channels", "loops", "log", "export"),
     *("postgres", "million", "verify"),
 )
 
@@ -34,6 +34,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "channels": channels.channels,
         "loops": loops.loops,
         "log": log.log,
+        "export": export.export,
         "postgres": scale.postgres,
     }
     plain[name](report, folder)

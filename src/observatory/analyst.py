@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from observatory.daemons import journal
 from observatory.daemons.folds import all_folds
 from observatory.daemons.projector import Projector
 from observatory.errors import ObservatoryError
@@ -88,7 +89,7 @@ def main() -> int:
     # As in the gateway: rows make no circles, and looking for some among them cost a third of all folding.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    journal.begin(settings)
     try:
         asyncio.run(_until_told(settings))
     except asyncio.CancelledError:

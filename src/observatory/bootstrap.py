@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -25,26 +26,40 @@ from observatory.api.auth import Auth
 from observatory.api.god_mode import make_key, make_login, make_user
 from observatory.api.house import House
 from observatory.bus.memory import MemoryBus
-from observatory.daemons import deadlines, gatekeeper, stager
+from observatory.daemons import deadlines, gatekeeper, journal, stager
 from observatory.daemons.alarms import Alarms
+from observatory.daemons.alert_levels import Levels
+from observatory.daemons.alerts import Alerts
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
+from observatory.daemons.email import Email
+from observatory.daemons.exporter import Exporter
 from observatory.daemons.federation import Federation
 from observatory.daemons.feed import Feed
 from observatory.daemons.home import Watch
+from observatory.daemons.hooks import Hooks
+from observatory.daemons.leader import Leader
 from observatory.daemons.log_key import Keyring, Marks
 from observatory.daemons.outward import Outward
 from observatory.daemons.publisher import Publisher
 from observatory.daemons.reaper import Due, Reaper
 from observatory.daemons.retention import EVERY_S, Keeper
 from observatory.daemons.runner import Daemon, Runner
+from observatory.daemons.scheduler import Scheduler
 from observatory.daemons.sealer import Sealer
+from observatory.daemons.slack import Slack
+from observatory.daemons.webhook_post import WebhookPost
+from observatory.daemons.webhooks import Webhooks
 from observatory.errors import NotDurable, StartupError
 from observatory.gateway import access, policy
 from observatory.gateway.committer import Committer
+from observatory.gateway.firing import LEASE as SCHEDULER_LEASE
 from observatory.gateway.record import Service
 from observatory.insight.derived import Derived
+from observatory.insight.hooks import HookRows
 from observatory.insight.log import LogRows
+from observatory.insight.schedule import Leases, Schedule
+from observatory.insight.webhooks import WebhookRows
 from observatory.ledger import note
 from observatory.mcp_server import McpServer
 from observatory.ports import Listens, Store
@@ -55,6 +70,7 @@ from observatory.store.migrate import migrate_postgres, migrate_sqlite
 from observatory.store.sqlite import SqliteStore
 
 CREDENTIALS = "credentials.json"
+CUT_S = 20.0  # after the doors are closed
 log = logging.getLogger("observatory")
 
 
@@ -145,8 +161,9 @@ async def built(
     daemons: dict[str, Daemon] = {"publisher": publisher.run, "dispatcher": dispatcher.run}
     if isinstance(store, Listens):  # rows that other gateways commit on the same database
         daemons["listener"] = partial(store.listen, bus.publish)
-    # It signs nothing, so it need not know how.
-    analyst = Child(msgspec.json.encode(msgspec.structs.replace(settings, log_key_passphrase="")))
+    # It signs nothing and sends nothing, so it need not know how.
+    harmless = msgspec.structs.replace(settings, log_key_passphrase="", smtp_url="")
+    analyst = Child(msgspec.json.encode(harmless))
     if serving and settings.insight:
         daemons["analyst"] = analyst.run
     auth = Auth(store, settings)
@@ -155,18 +172,51 @@ async def built(
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
     house.mcp = mcp = McpServer(house.command, house.clock)
     daemons["mcp"] = mcp.run
-    daemons["clock"] = Reaper(house, dues(house)).run
+    assert isinstance(store, HookRows)
+    house.hooks = Hooks(house, store)
+    house.measured.append(house.hooks)
+    house.draining.append(house.hooks)
+    reaper = Reaper(house, dues(house))
+    daemons["clock"] = reaper.run
+    house.measured += [publisher, dispatcher, feed, reaper]
     if "analyst" in daemons:
-        daemons["alarms"] = Alarms(house, derived).run
+        alarms = Alarms(house, derived)
+        daemons["alarms"] = alarms.run
+        house.measured.append(alarms)
     committer.start()
     try:
         house.sealer = await open_log(house, bus, accept_rollback)
-        house.federation = Federation(house, house.sealer, store, Outward(settings.federation_allow))
+        house.federation = Federation(house, house.sealer, store, Outward(settings.egress_allow))
         house.sealer.ask(house.federation)
+        house.measured += [house.sealer, house.federation]
+        assert isinstance(store, Leases)
+        assert isinstance(store, Schedule)
+        house.schedule = store
+        house.scheduler = Scheduler(house, store, Leader(store, SCHEDULER_LEASE))
+        house.measured.append(house.scheduler)
+        assert isinstance(store, WebhookRows)
+        post = WebhookPost(house.federation.outward, store)
+        slack, mail = Slack(house.federation.outward), Email(settings.smtp_url, settings.smtp_from)
+        transports = {"webhook": post, "slack": slack, "email": mail}
+        house.webhooks = Webhooks(house, store, transports, Leader(store, "webhooks"))
+        house.measured.append(house.webhooks)
+        house.draining.append(house.webhooks)
+        levels = Levels(store, derived, house.sealer.refused, house.started_ns)
+        house.alerts = Alerts(house, levels, Leader(store, "alerts"))
+        house.measured.append(house.alerts)
+        house.exporter = Exporter(house, house.federation.outward, Leader(store, "export"), bus)
+        house.measured.append(house.exporter)
         if serving:
             daemons["sealer"] = house.sealer.run
             daemons["federation"] = house.federation.run
-        async with Runner(daemons):
+            daemons["scheduler"] = house.scheduler.run
+            daemons["scheduler lease"] = house.scheduler.leader.keep
+            daemons["webhooks"] = house.webhooks.run
+            daemons["alerts"] = house.alerts.run
+            daemons["exporter"] = house.exporter.run
+        runner = Runner(daemons)
+        house.measured.append(runner)
+        async with runner:
             await furnish(house)
             await gatekeeper.sweep(house, Watch(store), house.clock())
             yield house
@@ -202,6 +252,7 @@ def dues(house: House) -> list[Due]:
         Due("decisions", 1.0, partial(deadlines.due, store, house.committer, Watch(store))),
         Due("kill-switch stages", 0.5, partial(stager.stage, house, Watch(store))),
         Due("retention", EVERY_S, Keeper(house, Watch(store)).due),
+        Due("webhooks in", 5.0, house.hooks.due),
     ]
 
 
@@ -212,8 +263,8 @@ def start(settings: Settings, accept_rollback: bool = False) -> None:
 
 async def run(settings: Settings, accept_rollback: bool = False) -> None:
     """Serve until stopped. The port is taken first: nothing is touched when it cannot be."""
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    journal.begin(settings)
+    asyncio.get_running_loop().set_exception_handler(journal.on_loop_failure)
     os.umask(0o077)  # whatever is written is the owner's alone: database, log, safety copies
     listener = server.bind(settings.host, settings.port)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
@@ -222,6 +273,14 @@ async def run(settings: Settings, accept_rollback: bool = False) -> None:
             operator = (await house.store.rows(HOME_TENANT, "users", name="operator"))[0]
             link = await make_login(house, house.principal_of_house(HOME_TENANT), operator["user_id"])
             await server.serve(house, listener, lambda: _welcome(house, link))
+            _cut_off()
+
+
+def _cut_off() -> None:
+    """Everybody was answered. What still hangs now, a name server or a disk, must not keep the process."""
+    last = threading.Timer(CUT_S, os._exit, (1,))
+    last.daemon = True
+    last.start()
 
 
 def _welcome(house: House, link: str) -> None:

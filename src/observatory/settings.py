@@ -62,12 +62,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     insight: bool = True
     low_confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
     orphan_wait_s: Annotated[int, msgspec.Meta(ge=0)] = 30
-    log_level: str = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    log_requests: Literal["off", "doors", "all"] = "off"
+    shutdown_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
     log_name: str = ""
     log_key: str = ""
     log_key_passphrase: str = ""
     log_public: bool = False
-    federation_allow: tuple[str, ...] = ()
+    egress_allow: tuple[str, ...] = ()
+    smtp_url: str = ""
+    smtp_from: str = ""
+    webhook_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=16 << 20)] = 1 << 20
 
     @property
     def folder(self) -> Path:

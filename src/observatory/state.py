@@ -108,6 +108,8 @@ class Memory(msgspec.Struct):
     raws: dict[int, bytes] = {}
     # Of the messages asked for, those whose bytes are there.
     payloads: set[int] = msgspec.field(default_factory=set)
+    # Name of a lease of the house -> its epoch. It cannot change before the transaction ends.
+    leases: dict[str, int] = {}
     noted: set[tuple[str, str]] = msgspec.field(default_factory=set)
     # (agent type, version) -> what the registry says, worked out once a batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
@@ -153,6 +155,7 @@ class Memory(msgspec.Struct):
         self.steps = {name: step for name, step in kept.items() if step.sequence_number > (since or 0)}
         self.changed = []
         self.rows, self.fleet, self.raws, self.payloads = {}, {}, {}, set()  # read anew by who names them
+        self.leases = {}
         return self
 
 
@@ -177,6 +180,8 @@ class Wants(msgspec.Struct):
     named: set[str | int] = msgspec.field(default_factory=set)
     # Archived messages of which must be known whether their bytes are still there, by sequence number.
     payloads: set[int] = msgspec.field(default_factory=set)
+    # Leases of the house that must not change hands while this is decided and written.
+    leases: set[str] = msgspec.field(default_factory=set)
 
     def row(self, table: str, key: Any) -> None:
         self.rows.setdefault(table, set()).add(key)
@@ -201,6 +206,7 @@ class Wants(msgspec.Struct):
         self.rooms |= other.rooms
         self.contents |= other.contents
         self.payloads |= other.payloads
+        self.leases |= other.leases
         for table, keys in other.rows.items():
             self.rows.setdefault(table, set()).update(keys)
 

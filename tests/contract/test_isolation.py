@@ -9,10 +9,22 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from observatory.errors import StartupError, StatementFailed
-from observatory.gateway import access, enrolment, inbox, instructions, interventions, rulemaking
+from observatory.gateway import (
+    access,
+    dead_letters,
+    enrolment,
+    firing,
+    inbox,
+    instructions,
+    interventions,
+    jobs,
+    rulemaking,
+)
+from observatory.insight.schedule import JobRows
 from observatory.insight.thoughts import Thoughts
 from observatory.ports import (
     Archive,
@@ -38,6 +50,7 @@ from observatory.store.derived_tables import DERIVED
 from observatory.store.migrate import migrate
 from observatory.store.postgres import ROLE, PostgresStore
 from tests.contract import postgres
+from tests.contract.clockwork import SPEC
 from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse
 from tests.contract.thinking import Thinker
 from tests.samples import decision_log, envelope
@@ -137,6 +150,22 @@ class Scene:
         assert thinker.start(f"ses_{word}", self.task).code == 201
         assert thinker.close(f"ses_{word}", self.task).code == 200
         self.record = thinker.records(f"ses_{word}")[0]["record_id"]
+        self.schedule()
+
+    def schedule(self) -> None:
+        """A job that has fired and waits to be sent, and a letter that died."""
+        word, house = self.word, self.house
+        spec = msgspec.structs.replace(SPEC, name=word, target_name=f"nobody-{word}")
+        self.do(jobs.create(self.who, spec, house.now()))
+        self.job = house.read(house.store.jobs_page(self.tenant_id, None, 1, None, None))[0]["job_id"]
+        self.do(firing.run_now(self.who, self.job, house.now()))
+
+        def die(desk: Desk) -> Verdict:
+            named = {"source_id": word, "source_name": word, "subject_id": word, "preview": word}
+            event, letter = dead_letters.bury(desk, kind="job", reason=word, now_ns=1, **named)
+            return Verdict(200, None, [event], [letter])
+
+        self.do(Act(self.who, house.now(), die))
 
     @property
     def who(self) -> Principal:
@@ -199,6 +228,22 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "edges": store.edges(tenant_id, 0, 0),
         "latencies": store.latencies(tenant_id, 0, 100),
         **thoughts(store, tenant_id, scene),
+        **scheduled(store, tenant_id, scene),
+    }
+
+
+def scheduled(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[Any, Any, Any]]:
+    assert isinstance(store, JobRows)
+    return {
+        "earliest": store.earliest(tenant_id),
+        "jobs_due": store.jobs_due(tenant_id, LATER, 100),
+        "runs_due": store.runs_due(tenant_id, LATER, 100),
+        "jobs_page": store.jobs_page(tenant_id, None, 100, None, None),
+        "runs_page": store.runs_page(tenant_id, scene.job, None, 100),
+        "jobs_firing": store.jobs_firing(tenant_id, LATER, 100),
+        "jobs_made": store.jobs_made(tenant_id),
+        "acknowledged": store.acknowledged(tenant_id, [scene.parcel]),
+        "letters_page": store.letters_page(tenant_id, None, 100, None, None),
     }
 
 
@@ -207,6 +252,8 @@ def thoughts(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[
     session_id = f"ses_{scene.word}"
     return {
         "thoughts": store.thoughts(tenant_id, session_id, 0, 100),
+        "thought_session": store.thought_session(tenant_id, session_id),
+        "thoughts_left": store.thoughts_left(tenant_id, 0, 100),
         "thought_sessions_page": store.thought_sessions_page(tenant_id, None, 100),
         "told_of": store.told_of(tenant_id, session_id),
         "sealed_before": store.sealed_before(tenant_id, session_id),
@@ -249,7 +296,7 @@ def test_every_read_of_the_store_that_takes_a_tenant_is_among_them(house: House)
     asked = questions(house.store, HOME_TENANT, Scene(house, OTHER_TENANT, "secret"))
     for question in asked.values():
         question.close()
-    protocols = (Archive, Directory, Holds, Inbox, Standstill, Traffic, Thoughts)
+    protocols = (Archive, Directory, Holds, Inbox, Standstill, Traffic, Thoughts, JobRows)
     reads = {
         name
         for protocol in protocols

@@ -65,6 +65,23 @@ def test_a_house_of_the_first_version_keeps_its_rows_and_gets_the_law_s72(bare: 
         assert copy.stat().st_mode == bare.path.stat().st_mode
 
 
+def test_a_verification_of_before_is_made_again_where_no_seal_stands_s619(bare: House) -> None:
+    """S619: it has no event that could be named; under a seal, and of all else, nothing is touched."""
+    migrate(bare.url, "0012")
+    write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
+    for name, sealed in (("ses_open", "NULL"), ("ses_sealed", "7")):
+        write(
+            bare,
+            "INSERT INTO thought_sessions (tenant_id, session_id, session_no, caller, opened_by, intent, "
+            "task_id, started_at, genesis, sequence_number, proof_grade, records, open_tasks, "
+            "last_chain_hash, verified_records, sealed_ns) "
+            f"VALUES ('tnt_old', '{name}', 0, 'c', 'o', 'i', 't', 's', 'g', 1, 1, 3, 0, 'h', 2, {sealed})",
+        )
+    migrate(bare.url)
+    found = bare.sql("SELECT session_id, intent, verified_records FROM thought_sessions ORDER BY session_id")
+    assert [tuple(row) for row in found] == [("ses_open", "i", None), ("ses_sealed", "i", 2)]
+
+
 def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: House) -> None:
     migrate(bare.url, "0001")
     table = bare.trail

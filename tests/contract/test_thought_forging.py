@@ -174,6 +174,46 @@ def test_text_that_is_no_text_is_a_break_s333(sqlite_house: SqliteHouse, column:
     assert ann.verify().answer == {"valid": False, "records": 4, "first_broken_index": 1}
 
 
+BENT = {
+    "caller": 0, "opened_by": 0, "intent": 0, "task_id": 0, "started_at": 0, "genesis": 0,
+    "predecessor_session_id": 0, "predecessor_chain_hash": 0, "last_chain_hash": 3, "root": 4,
+}  # fmt: skip
+
+
+def test_a_session_that_is_no_text_is_a_break_s618(sqlite_house: SqliteHouse) -> None:
+    """S618: in any column of its row; found by verifying, read under the lock, and failing nobody."""
+    house, ann = sqlite_house, Thinker(sqlite_house)
+    ann.whole()
+    for column, index in BENT.items():
+        ((before,),) = house.sql(f"SELECT {column} FROM thought_sessions")
+        disarmed(house, f"UPDATE thought_sessions SET {column} = CAST(x'ff41' AS TEXT)")
+        row = house.read(house.store.thought_session(HOME_TENANT, SESSION))
+        assert row is not None
+        act = concluding.verify(ann.voice, SESSION, ann.seen_of(row), house.now())
+        assert house.submit(act)[0].answer["first_broken_index"] == index, column
+        house.sql(f"UPDATE thought_sessions SET {column} = :before", before=before)
+    assert ann.verify().answer["valid"]
+
+
+def test_a_verification_nobody_made_counts_for_nothing_s619(ann: Thinker, house: House) -> None:
+    """S619: what is told as verified is held against its event; so no seal is had without one."""
+    ann.start()
+    ann.think("plan")
+    ann.verify()
+    assert ann.think("reflection").code == 201
+    number = ann.row()["verified_by"]
+    for change in (
+        "verified_records = 2",
+        "verified_by = 1",
+        "verified_by = NULL",
+        "verified_records = NULL",
+    ):
+        disarmed(house, f"UPDATE thought_sessions SET {change}")
+        assert ann.verify().answer["first_broken_index"] == 2, change
+        disarmed(house, f"UPDATE thought_sessions SET verified_records = 1, verified_by = {number}")
+    assert ann.seal().code == 200
+
+
 # --- who comes too late ---
 
 

@@ -120,6 +120,7 @@ TAMPERED = {
     "parent_chain_hash": ELSE,
     "sequence_number": "1",
     "audit_event_id": "'evt_else'",
+    "shredded_by": "1",
 }
 
 
@@ -163,6 +164,7 @@ def put_back(house: House, column: str, content: Any) -> None:
         "parent_chain_hash": body["parent_chain_hash"],
         "sequence_number": event["hash_chain"]["sequence_number"],
         "audit_event_id": event["audit_event_id"],
+        "shredded_by": None,
     }
     where = "chain_hash" if column != "chain_hash" else "content_hash"
     house.sql(

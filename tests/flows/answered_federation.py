@@ -8,6 +8,7 @@ from typing import Any
 from observatory.ledger import witness
 from observatory.ledger.witness import Offer
 from tests.contract.peering import PeerLog
+from tests.contract.rotating import Rotating
 from tests.flows.tenant import Tenant
 
 Answers = Iterator[tuple[str, Any]]
@@ -41,5 +42,21 @@ def federated(own: Tenant) -> Answers:
     path = f"/v1/peers/{made.json()['peer_id']}"
     yield "offer_checkpoint", http.post(f"{path}/offer")
     yield "offer_checkpoint", http.post("/v1/peers/none/offer")
+    yield "change_peer_key", http.post(f"{path}/key", json={"vkey": log.vkey})
+    yield "change_peer_key", http.post(f"{path}/key", json={"vkey": "nonsense"})
+    yield "change_peer_key", http.post(f"{path}/key", json={"vkey": PeerLog("other.example/log").vkey})
+    yield "change_peer_key", http.post("/v1/peers/none/key", json={"vkey": log.vkey})
+    rotating = Rotating(origin="rotates.example/log/tnt_theirs")
+    other = http.post("/v1/peers", json={"name": "rotates", "vkey": rotating.vkey})
+    shown = {size: rotating.shown(size) for size in (8, 9)}
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=b"nonsense")  # 400
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=shown[8])  # 409
+    yield ask(rotating.offer(0, 8))
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=shown[9])  # 409
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=rotating.shown(8, hashes=[]))  # 422
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=shown[8])
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=b"x" * (1 << 18))
+    yield "remove_peer", http.delete(f"/v1/peers/{other.json()['peer_id']}")
+    yield "follow_key", stranger.post(f"{door}/follow-key", content=shown[8])  # 404
     yield "remove_peer", http.delete(path)
     yield "remove_peer", http.delete(path)

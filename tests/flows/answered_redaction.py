@@ -23,7 +23,7 @@ def redacted(own: Tenant) -> Answers:
     sent = own.send(decision_log(cognition={"intent": "order ACME-123456"})).json()
     for _ in ("in force", "gone"):
         yield "remove_redaction", http.delete(f"/v1/redaction/{made.json()['rule_id']}")
-    for body in ({"days": 30}, {"days": None}, {"days": 0}, {}):
+    for body in ({"days": 30, "thoughts": True}, {"days": None}, {"days": 0}, {}):
         yield "put_retention", http.put("/v1/retention", json=body)
     yield "get_retention", http.get("/v1/retention")
     message_id, session_id = sent["message_id"], sent["session_id"]
@@ -33,6 +33,13 @@ def redacted(own: Tenant) -> Answers:
     for named, confirm in ((session_id, "x"), (session_id, session_id), ("none", "none"), (session_id, None)):
         order = {"reason": "fits", "confirm": confirm}
         yield "shred_session", http.post(f"/v1/sessions/{named}/shred", json=order)
+    thought = {"task_id": "fits", "type": "plan", "content": {"trajectory": "fits"}}
+    here = own.http("agent").post("/v1/thoughts", json=thought).json()["session_id"]
+    for named, confirm in ((here, "x"), (here, here), (here, here), ("none", "none"), (here, None)):
+        order = {"reason": "fits", "confirm": confirm}
+        yield "shred_thoughts", http.post(f"/v1/sessions/{named}/thoughts/shred", json=order)
+    yield "session_thoughts", http.get(f"/v1/sessions/{here}/thoughts")
+    yield "verify_thoughts", http.post(f"/v1/sessions/{here}/thoughts/verify")
     yield "get_message", http.get(f"/v1/messages/{sent['message_id']}")
     yield "get_message", http.get(f"/v1/messages/{sent['message_id']}?raw=true")
     yield "list_messages", http.get("/v1/messages")

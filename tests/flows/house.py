@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 
 from observatory.ledger import witness
+from tests.calling import signed
 from tests.contract.peering import PeerLog
 from tests.flows.server import Server
 from tests.samples import decision_log, envelope
@@ -17,8 +18,24 @@ Json = dict[str, Any]
 # What a command must say to be heard at all.
 ON_AGENT: Json = {"agent_id": "ours"}
 RULE: Json = {"effect": "deny", "match": {"sender": ["nobody"]}}
+JOB: Json = {"name": "ours", "cron": "0 0 29 2 *", "intent": "x", "target": {"kind": "agent", "name": "x"}}
+ALERT: Json = {"name": "ours", "condition": "breaker", "target": "ours"}
+TRIGGER: Json = {"name": "ours", "condition": "breaker", "direction": "up", "target": "ours"}
 BODIES: dict[str, Json] = {
     "ack_inbox": {"ids": ["dlv_1-1"]},
+    "change_peer_key": {"vkey": PeerLog().vkey},
+    "change_hook": {"state": "disabled"},
+    "change_exporter": {"name": "ours"},
+    "rewind_exporter": {"to": 1},
+    "rotate_hook": {},
+    "change_webhook": {"name": "ours", "url": "https://nobody.invalid/"},
+    "rotate_webhook_secret": {},
+    "replay_webhook": {"after": 1},
+    "change_job": JOB,
+    "change_alert_rule": ALERT,
+    "mute_alert_rule": {"minutes": 1},
+    "change_scaling_trigger": TRIGGER,
+    "mute_scaling_trigger": {"minutes": 1},
     "leave_session": ON_AGENT,
     "evict_agent": {},
     "pause_agent": {},
@@ -41,6 +58,7 @@ BODIES: dict[str, Json] = {
     "mark_fact_false": {},
     "quarantine_fact": {"correction": "ours", "confirm": True},
     "shred_session": {"reason": "ours", "confirm": "none"},
+    "shred_thoughts": {"reason": "ours", "confirm": "none"},
     # What is recorded under an id that is nowhere opens a session of ours; a name in it must be somewhere.
     "record_session_thought": {
         "task_id": "ours",
@@ -107,7 +125,7 @@ class House:
             "user_id": [user["user_id"]],
             "key_id": [key["key_id"]],
             "kill_id": [armed["kill_id"]],
-            "rule_id": [policy["rule_id"]],
+            "rule_id": [policy["rule_id"], *self._watched()],
             "budget_id": [budget["budget_id"]],
             "decision_id": [self.asked["payload"]["decision_id"]],
             "intervention_id": [rewritten["intervention_id"], injected["intervention_id"]],
@@ -117,6 +135,10 @@ class House:
             "audit_event_id": [self.theirs("GET", "/v1/audit/tenant").json()["items"][0]["audit_event_id"]],
             "tenant_id": [self.tenant_id],
             **self._federation(),
+            **self._hooks(),
+            **self._webhooks(),
+            **self._export(),
+            **self._schedule(),
             "level": ["6"],  # of a tile that no log has; theirs are tried by their tenant
             "tile": ["x999/999.p/1"],
             "agent_type": [],  # a name that every tenant may use; see test_instructions
@@ -171,6 +193,52 @@ class House:
         path, body = f"/v1/witness/{self.tenant_id}/add-checkpoint", witness.write(log.offer(0, 5))
         assert self.theirs("POST", path, content=body).status_code == 200
         return {"peer_id": [made.json()["peer_id"]]}
+
+    def _export(self) -> dict[str, list[str]]:
+        """Paused: what it would send to is nobody."""
+        body = {"name": self.word, "url": "https://192.0.2.1", "headers": {"x-key": self.word}}
+        made = self.theirs("POST", "/v1/exporters", json=body).json()
+        assert self.theirs("POST", f"/v1/exporters/{made['exporter_id']}/pause").status_code == 200
+        return {"exporter_id": [made["exporter_id"]]}
+
+    def _watched(self) -> list[str]:
+        """Rules of theirs, for nobody: they name their own agent."""
+        whose = {"name": self.word, "target": self.word}
+        rule = self.theirs("POST", "/v1/alert-rules", json=ALERT | whose).json()
+        trigger = self.theirs("POST", "/v1/scaling-triggers", json=TRIGGER | whose).json()
+        return [rule["rule_id"], trigger["rule_id"]]
+
+    def _webhooks(self) -> dict[str, list[str]]:
+        """Theirs and ours, and a test of each that reached nobody."""
+        found = []
+        for ask, name in ((self.theirs, self.word), (self.home.request, f"ours{uuid.uuid4().hex}")):
+            body = {"name": name, "url": f"https://{name}.invalid/"}
+            endpoint_id = ask("POST", "/v1/webhooks/out", json=body).json()["endpoint_id"]
+            tested = ask("POST", f"/v1/webhooks/out/{endpoint_id}/test").json()
+            found.append({"endpoint_id": endpoint_id, "delivery_id": tested["delivery_id"]})
+        self.mine |= found[1]
+        return {name: [known] for name, known in found[0].items()}
+
+    def _hooks(self) -> dict[str, list[str]]:
+        """Theirs, and a call of somebody outside who holds its secret."""
+        wanted = {"intent": self.word, "target": {"agent": self.word}}
+        body = {"name": self.word, "scheme": "github", "mapping": wanted}
+        hook = self.theirs("POST", "/v1/webhooks/in", json=body).json()
+        headers = signed("github", hook["secret"], b"{}", 0, self.word)
+        path = f"/v1/webhooks/{hook['hook_id']}"
+        called = self.server.http("nobody").post(path, content=b"{}", headers=headers)
+        assert called.status_code == 202, called.text
+        return {"hook_id": [hook["hook_id"]], "call_id": [called.json()["call_id"]]}
+
+    def _schedule(self) -> dict[str, list[str]]:
+        """Theirs, and what became of it under a rule that the clock may not speak."""
+        rule = {"effect": "deny", "match": {"sender": ["sys_scheduler"]}}
+        rule_id = self.theirs("POST", "/v1/policies", json=rule).json()["rule_id"]
+        made = self.theirs("POST", "/v1/jobs", json=JOB | {"name": self.word, "max_tries": 1}).json()
+        assert self.theirs("POST", f"/v1/jobs/{made['job_id']}/run").status_code == 202
+        letters = until(lambda: self.theirs("GET", "/v1/dead-letters").json()["items"])
+        self.theirs("DELETE", f"/v1/policies/{rule_id}")
+        return {"job_id": [made["job_id"]], "letter_id": [letters[0]["letter_id"]]}
 
     def _thoughts(self) -> dict[str, list[str]]:
         """Theirs are sealed under the name of their session; ours is a record of our own."""

@@ -52,6 +52,9 @@ def named_in_bodies(ids: Json, ours: Json, me: str) -> Iterator[tuple[str, str, 
         yield "POST", f"{path}/rewrite", ours | {"original_message_id": ident}
     yield "POST", "/v1/agents", {"agent_id": "homebody", "owner": ids["user_id"]}
     yield "PUT", "/v1/policies/order", {"order": [ids["rule_id"]]}
+    rule = {"name": "ours", "condition": "breaker", "target": "ours", "endpoint_ids": [ids["endpoint_id"]]}
+    yield "POST", "/v1/alert-rules", rule
+    yield "POST", "/v1/scaling-triggers", rule | {"direction": "up"}
     thought = {"task_id": "ours", "type": "plan", "content": {"trajectory": "ours"}}
     yield "POST", "/v1/thoughts", thought | {"references": [ids["record_id"]]}
     yield "POST", "/v1/thoughts", thought | {"audit_event_ids": [ids["audit_event_id"]]}

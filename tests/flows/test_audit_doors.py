@@ -299,6 +299,10 @@ def test_a_changed_record_is_found_and_named_after_a_restart_s44(fresh_server: S
     later = verify(server, from_sequence=numbers[3])
     assert (later["valid"], later["first_break"]["what"]) == (False, "payload")
     assert later["first_break"]["sequence_number"] == numbers[3]
+    assert verify(server, from_sequence=numbers[3])["first_break"] == later["first_break"]
+    told = server.http("admin").get("/v1/audit/tenant", params={"severity_min": 21}).json()["items"]
+    breaks = [(one["body"]["first_break"], one["body"]["what"]) for one in told]  # S549: each once
+    assert breaks == [(numbers[3], "payload"), (numbers[2], result["first_break"]["what"])]
 
 
 @pytest.mark.req(322, 486, 499)

@@ -210,7 +210,7 @@ def test_tail_resumes_from_its_cursor_when_the_gateway_comes_back(fresh_server: 
 # --- doctor, migrate ---
 
 
-def test_doctor_finds_a_running_house_sound_and_open_credentials_a_problem(fresh_server: Server) -> None:
+def test_doctor_finds_a_running_house_sound_and_open_files_a_problem_s597(fresh_server: Server) -> None:
     healthy = of(fresh_server, "doctor", "--json")
     assert healthy.returncode == 0, healthy.stdout
     assert {"Python", "SQLite", "pragmas", "gateway"} <= {row["check"] for row in json.loads(healthy.stdout)}
@@ -219,6 +219,16 @@ def test_doctor_finds_a_running_house_sound_and_open_credentials_a_problem(fresh
     ill = of(fresh_server, "doctor")
     assert ill.returncode == 1
     assert f"chmod 600 {credentials}" in ill.stdout
+    named = {"OBSERVATORY_QUEUE_MESAGES": "5"}
+    misspelt = observatory("doctor", "--json", "--data", str(fresh_server.folder), environment=named)
+    assert misspelt.returncode == 1
+    problems = {row["check"]: row for row in json.loads(misspelt.stdout) if not row["ok"]}
+    assert problems.keys() == {"settings", "credentials"}, "and the rest is looked at all the same"
+    assert "OBSERVATORY_QUEUE_MESAGES is not a setting" in problems["settings"]["found"]
+    credentials.chmod(0o600)
+    (fresh_server.folder / "log.key").chmod(0o640)
+    open_key = of(fresh_server, "doctor", "--json")
+    assert [row["check"] for row in json.loads(open_key.stdout) if not row["ok"]] == ["log key"]
 
 
 def test_migrate_says_what_it_did(tmp_path: Path) -> None:

@@ -18,13 +18,14 @@ from observatory.ledger import note, tlog_proof, witness
 from observatory.ledger.witness import Offer
 from tests.contract.peering import ORIGIN, PeerLog
 from tests.flows.databases import ALONE
+from tests.flows.hand import answer, done, refused
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import decision_log
 from tests.waiting import until
 
 Json = dict[str, Any]
-OPEN = ALONE | {"OBSERVATORY_FEDERATION_ALLOW": "127.0.0.1"}
+OPEN = ALONE | {"OBSERVATORY_EGRESS_ALLOW": "127.0.0.1"}
 HOME = "tnt_default"
 KILLS = 4
 
@@ -96,7 +97,9 @@ def say(server: Server, count: int = 1) -> None:
 
 @pytest.mark.req(461, 512)
 def test_two_gateways_witness_each_other_s430(pair: tuple[Server, Server]) -> None:
-    """S430, S434: each cosigns for the other; checkpoint, proof and list show it; strangers can check it."""
+    """S430, S434, S603, S604: each cosigns for the other; checkpoint, proof and list show it; strangers can
+    check it; a key that follows is followed over there; the terminal does what the doors do.
+    """
     ours, theirs = pair
     for server in pair:
         say(server, 2)
@@ -125,6 +128,47 @@ def test_two_gateways_witness_each_other_s430(pair: tuple[Server, Server]) -> No
     newest = ours.http("admin").get("/v1/audit/tenant", params={"limit": 1}).json()["items"][0]
     late = ours.http("viewer").get(f"/v1/audit/proof/{newest['audit_event_id']}?witnessed=true")
     assert (late.status_code, late.json()["reason"]) == (409, "not_witnessed")
+    rotated(ours, theirs)
+    at_the_terminal(ours, theirs)
+
+
+def rotated(ours: Server, theirs: Server) -> None:
+    """S603: a key that followed ours is believed over there by the next offer, whatever was said between."""
+    old = peer_of(theirs)["vkey"]
+    new = ours.http("admin").post("/v1/audit/log/rotate").json()["vkey"]
+    until(lambda: ours.http("admin").get("/v1/audit/log").json()["vkey"] == new and signed(ours))
+    say(ours, 2)
+    assert offer(ours)["asked"]["state"] == "cosigned"
+    assert old != peer_of(theirs)["vkey"] == new
+    (told,) = events(theirs, "peer_key_changed")
+    assert (told["vouched_by"], told["previous_vkey"], told["vkey"]) == ("log", old, new)
+    (rotation,) = events(ours, "log_key_rotated")
+    assert rotation["vkey"] == new and told["rotation_event_id"]
+    figures = ours.http("admin").get("/metrics").text
+    assert 'observatory_peers{state="cosigned"}' in figures and "observatory_peer_forks 0" in figures
+
+
+def at_the_terminal(ours: Server, theirs: Server) -> None:
+    """S604: what the doors do, and what a peer needs of us in two lines."""
+    mine = answer(ours, "peers", "own")
+    assert mine == {"vkey": signed(ours)["vkey"], "witness": door(ours)}
+    assert f"witness  {door(ours)}" in done(ours, "peers", "own")
+    (line,) = done(theirs, "peers", "list").splitlines()[1:]
+    assert line.split("\t")[1] == "peer" and line.split("\t")[4] == str(peer_of(theirs)["head"]["size"])
+    shown = done(theirs, "peers", "show", "peer")
+    assert mine["vkey"] in shown and "cosigned here" in shown and "— " in shown
+    assert "peer: cosigned; " in done(ours, "peers", "offer", "peer")
+    assert "Believe peer by this key" in refused(theirs, "peers", "key", "peer", mine["vkey"], code=2)
+    assert "another name" in refused(theirs, "peers", "key", "peer", PeerLog().vkey, "--yes")
+    assert answer(theirs, "peers", "key", "peer", mine["vkey"], "--yes")["vkey"] == mine["vkey"]
+    log, forked = PeerLog(), PeerLog(fork=3)
+    assert "low is a peer" in done(theirs, "peers", "add", "low", log.vkey)
+    for shows in (log, forked):
+        post(theirs, witness.write(shows.offer(0, 5)))
+    assert "\tfork" in done(theirs, "peers", "list")
+    assert "FORK: two roots" in done(theirs, "peers", "show", "low")
+    assert "low is a peer no more" in done(theirs, "peers", "remove", "low", "--yes")
+    assert "nothing there is called low" in refused(theirs, "peers", "show", "low")
 
 
 def own_name(server: Server) -> str:
@@ -317,7 +361,9 @@ def test_a_key_of_low_order_or_of_ones_own_is_no_peer_s420(own: Tenant) -> None:
 
 def test_an_address_within_is_not_asked_s429(own: Tenant) -> None:
     """S429: this gateway lists no host, so its own loopback is out of a tenant's reach."""
-    body = {"name": "them", "vkey": PeerLog().vkey, "url": "https://localhost:8443/v1/witness/tnt_1"}
+    body = {"name": "them", "vkey": PeerLog().vkey, "url": "https://127.0.0.1:8443/v1/witness/tnt_1"}
+    named = own.http("admin").post("/v1/peers", json=body | {"url": "https://localhost:8443/v1"})
+    assert (named.status_code, named.json()["reason"]) == (422, "bad_url")
     assert own.http("admin").post("/v1/peers", json=body).status_code == 201
     said = offer(own)["asked"]
     assert said["state"] == "unreachable" and "not a public one" in said["detail"]

@@ -357,7 +357,7 @@ def test_a_restored_backup_is_told_of_and_accepted_only_by_word_s360(tmp_path: P
     with Server(folder, "--accept-rollback", environment=ALONE) as server:
         signed(server)
         told = ask(server, "/v1/audit/tenant", severity_min=21)["items"]
-        assert [event["body"]["event_type"] for event in told] == ["rollback_accepted"]
+        assert [event["body"]["event_type"] for event in told] == ["rollback_accepted", "chain_broken"]
         assert server.http("admin").post("/v1/audit/verify", json={}).json()["valid"]
         checked(server, ask(server, f"/v1/audit/proof/{newest(server)['audit_event_id']}"))
 

@@ -14,15 +14,21 @@ import pytest
 from litestar.routes import HTTPRoute
 
 from observatory.api.app import litestar_app
-from observatory.api.peer_shapes import WITNESS_DOORS
+from observatory.api.hook_shapes import HOOK_DOORS
+from observatory.api.peer_shapes import OFFERED, WITNESS_DOORS
 from observatory.api.windows_door import ROUTES
 from tests.flows import (
     answered,
+    answered_alerts,
+    answered_export,
     answered_federation,
+    answered_hooks,
     answered_insight,
     answered_log,
     answered_redaction,
+    answered_schedule,
     answered_thoughts,
+    answered_webhooks,
 )
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
@@ -66,8 +72,9 @@ def test_every_operation_has_an_id_a_summary_and_its_refusals(document: Json) ->
     for one in operations:
         assert one["summary"], one["operationId"]
         needs_key = one.get("security") != []
-        assert ("401" in one["responses"]) == needs_key, one["operationId"]
-        assert needs_key or one["operationId"] in ("healthz", "readyz", *WITNESS_DOORS)
+        is_hook = one["operationId"] in HOOK_DOORS  # signed by who calls, and refused so
+        assert ("401" in one["responses"]) == (needs_key or is_hook), one["operationId"]
+        assert needs_key or one["operationId"] in ("healthz", "readyz", *WITNESS_DOORS, *HOOK_DOORS)
 
 
 @pytest.mark.req(4, 46, 50)
@@ -205,6 +212,11 @@ def test_answers_fit_the_document(server: Server, own: Tenant, document: Json) -
         *answered_log.proven(own),
         *answered_log.followed(server),
         *answered_federation.federated(own),
+        *answered_export.exported(own),
+        *answered_hooks.hooked(own),
+        *answered_webhooks.told_outside(own),
+        *answered_schedule.scheduled(own),
+        *answered_alerts.watched(own),
         *answered_insight.drilled_down(own),
         *answered_insight.drilled_into_every_type(own),
         *answered_insight.alarmed(own),
@@ -249,7 +261,7 @@ def test_the_doors_beside_ingest_survive_nonsense(server: Server, document: Json
         (method.upper(), re.sub(r"\{\w+\}", "none", path))
         for path, methods in document["paths"].items()
         for method, one in methods.items()
-        if "requestBody" in one and one["operationId"] not in ("send_messages", "add_checkpoint")
+        if "requestBody" in one and one["operationId"] not in ("send_messages", *OFFERED, *HOOK_DOORS)
     ]
     assert len(commands) >= 25
     bodies = (b"", b"nonsense", b"[]", b"null", b"7", b"\xff", b"[" * 100_000, b'{"role": "\\ud800"}')

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.flows.hand import done
 from tests.flows.insight import settled
 from tests.flows.server import Server, observatory
 from tests.flows.tenant import Tenant
@@ -148,18 +149,30 @@ def test_shredded_words_leave_the_files_and_every_proof_stays_s455(tmp_path: Pat
             assert server.send(sent).status_code == 202
         settled(server)
         assert len(http.get("/v1/search", params={"q": word, "mode": "text"}).json()["items"]) == 2
+        thought = {"task_id": "t", "type": "plan", "content": {"trajectory": f"about {word} " * 300}}
+        begun = http.post("/v1/thought-sessions", json={"intent": f"on {word}", "session_id": session_id})
+        assert begun.status_code == 201, begun.text
+        place = f"/v1/sessions/{session_id}/thoughts"
+        assert http.post(place, json=thought).status_code == 201
         order = {"reason": "asked for by its subject", "confirm": session_id}
+        assert http.post(f"{place}/shred", json=order | {"confirm": "yes"}).status_code == 409
+        assert http.post(f"{place}/shred", json=order).json()["shredded"] == 1
+        shown = http.get(place).json()
+        assert (shown["items"][0]["content"], shown["session"]["intent"]) == (None, "")
+        assert shown["items"][0]["shredded_by"] == shown["session"]["intent_shredded_by"]
+        assert http.post(f"{place}/verify").json()["shredded"] == 1
+        assert "(shredded by event" in done(server, "thoughts", session_id)
         refused = http.post(f"/v1/sessions/{session_id}/shred", json=order | {"confirm": "yes"})
         assert (refused.status_code, refused.json()["reason"]) == (409, "not_confirmed")
-        done = http.post(f"/v1/sessions/{session_id}/shred", json=order).json()
-        assert done["shredded"] == 2
+        went = http.post(f"/v1/sessions/{session_id}/shred", json=order).json()
+        assert went["shredded"] == 2
         settled(server)
         gone = http.get("/v1/messages", params={"session_id": session_id}).json()["items"]
         assert [one["message"] for one in gone] == [None, None]
         admin = http.get("/v1/whoami").json()["user_id"]
         for one in gone:
             told = one["shredded"]
-            assert (told["event"], told["by"], told["reason"]) == (done["event"], admin, order["reason"])
+            assert (told["event"], told["by"], told["reason"]) == (went["event"], admin, order["reason"])
             assert told["at"].endswith("Z")
             assert http.get(f"/v1/messages/{one['message_id']}?raw=true").status_code == 410
         assert http.get("/v1/search", params={"q": word, "mode": "text"}).json()["items"] == []
@@ -191,10 +204,10 @@ def test_shredded_words_leave_the_files_and_every_proof_stays_s455(tmp_path: Pat
         again = tmp_path / f"again-{export.stem}.jsonl"
         assert observatory("export", "--data", str(new), "--out", str(again)).returncode == 0
         orders = [json.loads(line)["message"] for line in again.read_text().splitlines()]
-        assert [one["shredded_by"] for one in orders if one and "raw" not in one] == [done["event"]] * 2
+        assert [one["shredded_by"] for one in orders if one and "raw" not in one] == [went["event"]] * 2
     assert (tmp_path / "again-trail.jsonl").read_bytes() == out.read_bytes()
     # Bytes that somebody destroyed in the order's name are missed: it does not name them.
-    bend(data, f"UPDATE payloads SET raw = NULL, shredded_by = {done['event']} WHERE raw IS NOT NULL")
+    bend(data, f"UPDATE payloads SET raw = NULL, shredded_by = {went['event']} WHERE raw IS NOT NULL")
     code, told = verified("--data", str(data))
     assert code == 2 and "no event ordered it" in json.dumps(told)
     assert observatory("export", "--data", str(data), "--out", str(tmp_path / "bent.jsonl")).returncode == 0
@@ -227,7 +240,11 @@ def test_an_admin_rules_tries_and_shreds_from_the_terminal_s456(own: Tenant) -> 
     assert "--yes" in run("shred", sent["message_id"], "--reason", "test", code=2)
     assert "1 payloads shredded" in run("shred", sent["message_id"], "--reason", "test", "--yes")
     assert "0 payloads" in run("shred", "--session", sent["session_id"], "--reason", "test", "--yes")
+    gone = run("shred", "--thoughts", "none", "--reason", "test", "--yes", code=1)
+    assert "no thought session" in gone
+    assert "and one of them only" in run("shred", "x", "--thoughts", "y", "--reason", "z", code=2)
     assert "for ever" in run("retention")
+    assert "payloads and thoughts are kept for 30 days" in run("retention", "30", "--thoughts", "--yes")
     assert "for 30 days" in run("retention", "30", "--yes")
     assert "for ever" in run("retention", "forever")
     assert "1 to 36500" in run("retention", "soon", code=2)

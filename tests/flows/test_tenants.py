@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from observatory.api.hook_shapes import HOOK_DOORS
 from observatory.api.peer_shapes import WITNESS_DOORS
 from tests.flows.databases import DATABASES
 from tests.flows.house import BODIES, House, operations
@@ -42,7 +43,7 @@ def test_ids_of_another_tenant_are_answered_as_if_they_did_not_exist_s54(server:
     for method, path, operation in operations(house.server):
         body = BODIES.get(operation["operationId"])
         # The first makes an agent of one's own, see the next test; the others need no key: test_federation.
-        if operation["operationId"] in ("read_inbox", *WITNESS_DOORS):
+        if operation["operationId"] in ("read_inbox", *WITNESS_DOORS, *HOOK_DOORS):
             continue
         for known, nowhere in named_in_path(house, path):
             one, other = (house.home.request(method, url, json=body) for url in (known, nowhere))
@@ -135,6 +136,7 @@ FULL = {
     *("list_annotations", "list_views", "list_facts", "list_reviews", "entropy_alerts", "search", "drift"),
     *("list_costs", "cost_heatmap", "cost_burn", "cost_gaps", "fleet_map", "get_regions", "list_messages"),
     "list_thought_sessions",
+    *("list_hooks", "list_hook_calls", "list_webhooks"),
     *(
         "list_agents",
         "list_instructions",

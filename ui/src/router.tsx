@@ -44,6 +44,7 @@ const sessions = at("/sessions", () => import("./views/sessions/Sessions"), "Ses
 const session = at("/sessions/$sessionId", () => import("./views/sessions/Session"), "Session");
 const compare = at("/compare", () => import("./views/sessions/Compare"), "Compare");
 const registry = at("/registry", () => import("./views/registry/Registry"), "Registry");
+const agent = at("/registry/$agentId", () => import("./views/registry/Agent"), "Agent");
 const scheduler = at("/scheduler", () => import("./views/scheduler/Scheduler"), "Scheduler");
 const forensics = at("/forensics", () => import("./views/forensics/Forensics"), "Forensics");
 const godMode = at("/god-mode", () => import("./views/god-mode/GodMode"), "GodMode");
@@ -56,6 +57,7 @@ export const routeTree = root.addChildren([
   session,
   compare,
   registry,
+  agent,
   scheduler,
   forensics,
   godMode,

@@ -54,6 +54,9 @@ export const theme = createTheme({
   variantColorResolver: (input) => {
     const resolved = defaultVariantColorsResolver(input);
     const own = !input.color || input.color === "accent";
+    // Danger is a dark red in both schemes: white on the light one is not to be read.
+    if (input.variant === "filled" && input.color === "red")
+      return { ...resolved, background: "var(--mantine-color-red-9)", hover: "#b02525", color: "#fff" };
     return input.variant === "filled" && own ? { ...resolved, color: "var(--on-accent)" } : resolved;
   },
 });

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from litestar import Response, Router, get
@@ -20,6 +20,7 @@ from observatory.api.contents import reduced
 from observatory.api.gate import need
 from observatory.api.graphs import playback
 from observatory.api.house import Call, Here, House
+from observatory.api.watching import rows_of
 from observatory.errors import StoreError
 from observatory.gateway.loop_alarms import open_loops
 from observatory.insight.alerts import ENDED, KINDS, RAISED, STATUS
@@ -36,6 +37,7 @@ Kind = Literal[
     "budget_exceeded",
     "eviction",
     "kill_switch",
+    "rule",
     "status_alert",
 ]
 Severity = Literal["info", "warning", "error", "critical"]
@@ -48,6 +50,8 @@ SEVERITY: dict[str, Severity] = {
     "eviction": "warning",
     "kill_switch": "critical",
 }
+# What alarms by itself is listed once: not again because a rule watches it too.
+LISTED = ("entropy", "violations", "budget")
 _EVENTS = tuple(f'"event_type":"{name}"'.encode() for name in (*RAISED, *ENDED))
 _STATUS = b'"av.message.type":"status_alert"'
 Row = dict[str, Any]
@@ -142,7 +146,7 @@ async def _items(house: House, tenant_id: str, shown: dict[int, str], ends: list
     return [
         _item(number, kind, events[number], said.get(number), ended, opened, sessions)
         for number, kind in shown.items()
-        if number in events
+        if number in events and not (kind == "rule" and events[number]["body"].get("condition") in LISTED)
     ]
 
 
@@ -155,7 +159,8 @@ async def _open(house: House, tenant_id: str) -> set[Any]:
         if row["evicted_ns"] is not None:
             found.add((row["entity_id"], from_ns(row["evicted_ns"])))
     engaged = await house.store.rows(tenant_id, "kill_switches", state=["engaged", "releasing"])
-    return found | {row["kill_id"] for row in engaged}
+    firing = await rows_of(house).alerts_open(tenant_id, None, 1_000)
+    return found | {row["kill_id"] for row in engaged} | {row["raised_seq"] for row in firing}
 
 
 async def _sessions(house: House, tenant_id: str, events: list[Row]) -> dict[str, str]:
@@ -181,6 +186,8 @@ def _key(event: Row) -> tuple[Any, ...]:
         return kind, body["session_id"]
     if kind == "loop":
         return kind, body["session_id"], body["agent_id"]
+    if kind == "rule":
+        return kind, body["rule_id"], body["subject"]
     return (kind, body.get("kill_id") if kind == "kill_switch" else body.get("entity_id"))
 
 
@@ -212,7 +219,7 @@ def _item(
     return {
         "id": f"alert:{number}",
         "kind": kind,
-        "severity": (said.severity if said is not None else "info") if kind == STATUS else SEVERITY[kind],
+        "severity": _severity(kind, body, said),
         "text": text,
         "at": at,
         "until": after[0] if after else None,
@@ -220,8 +227,20 @@ def _item(
         "agent_id": agent_id,
         "session_id": session_id,
         "sequence_number": number,
-        "link": _link(kind, agent_id, session_id),
+        "link": _path(body["link"]) if kind == "rule" else _link(kind, agent_id, session_id),
     }
+
+
+def _severity(kind: str, body: Row, said: _Said | None) -> Severity:
+    if kind == STATUS:
+        return said.severity if said is not None else "info"
+    return body["severity"] if kind == "rule" else SEVERITY[kind]
+
+
+def _path(link: str) -> str:
+    """Of the page an alert names, whatever address the gateway had then."""
+    parts = urlsplit(link)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
 def _sentence(kind: str, event: Row, said: _Said | None) -> str:

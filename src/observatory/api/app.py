@@ -22,6 +22,7 @@ from litestar.response import Redirect
 
 from observatory.api import openapi
 from observatory.api.agent_rooms import agent_rooms
+from observatory.api.alert_rules import alert_rules_router
 from observatory.api.alerts import alerts
 from observatory.api.annotations import annotations_router
 from observatory.api.answers import Refusal, json
@@ -32,26 +33,31 @@ from observatory.api.channel import channel
 from observatory.api.compare import compare
 from observatory.api.costs import costs
 from observatory.api.dag import dag
+from observatory.api.dead_letters import dead_letters_router
 from observatory.api.decisions import decisions
 from observatory.api.detectors import detectors
 from observatory.api.drift import drift_router
 from observatory.api.entropy import entropy
 from observatory.api.evidence import evidence_router
+from observatory.api.exporters import exporters_router
 from observatory.api.facts import facts
 from observatory.api.fleet import fleet
 from observatory.api.forensics import forensics
 from observatory.api.gate import need, principal_of
 from observatory.api.god_mode import god_mode
 from observatory.api.holds import holds
+from observatory.api.hook_door import hook_door
+from observatory.api.hooks import hooks_router
 from observatory.api.house import Call, Here, House
 from observatory.api.infection import infection
 from observatory.api.insight import insight
 from observatory.api.instructions import instructions
+from observatory.api.jobs import jobs_router
 from observatory.api.kill_switch import kill_switch
 from observatory.api.log import proof_log
-from observatory.api.log_health import log_metrics, unsigned
+from observatory.api.log_health import unsigned
 from observatory.api.memory import memory
-from observatory.api.metrics import exposition, insight_metrics
+from observatory.api.metrics import told as metrics_told
 from observatory.api.panels import panels
 from observatory.api.peers import peers_router
 from observatory.api.policies import policies
@@ -61,11 +67,13 @@ from observatory.api.registry import registry
 from observatory.api.relay import relay
 from observatory.api.reviews import reviews
 from observatory.api.routing import routing
+from observatory.api.scaling_triggers import scaling_router
 from observatory.api.search import search_router
 from observatory.api.sessions import sessions
 from observatory.api.thoughts import thoughts_router
 from observatory.api.views import views
 from observatory.api.waiting import waiting_router
+from observatory.api.webhooks import webhooks_router
 from observatory.api.windows_door import WINDOWS, page_of_ours
 from observatory.api.witness import witness_router
 from observatory.errors import GatewayStopped, NotDurable, ObservatoryError, QueueFull
@@ -93,6 +101,8 @@ async def healthz() -> Response[bytes]:
 
 @get("/readyz", summary="The gateway can store what it is sent", operation_id="readyz", tags=["Health"])
 async def readyz(house: Here) -> Response[bytes]:
+    if house.stopping:
+        return json({"status": "not_ready", "detail": "the gateway is stopping"}, 503)
     try:
         await house.store.ping()
     except ObservatoryError as error:
@@ -114,8 +124,7 @@ async def readyz(house: Here) -> Response[bytes]:
 )
 async def metrics(request: Call, house: Here) -> Response[str]:
     await need(request, house, "read")
-    told = exposition(house) + log_metrics(house) + await insight_metrics(house)
-    return Response(told, media_type="text/plain; version=0.0.4")
+    return Response(await metrics_told(house), media_type="text/plain; version=0.0.4")
 
 
 @get("/docs", include_in_schema=False)
@@ -249,7 +258,13 @@ HANDLERS: list[Any] = [
     proof_log,
     evidence_router,
     peers_router,
+    jobs_router,
+    dead_letters_router,
+    webhooks_router,
+    exporters_router,
     witness_router,
+    hooks_router,
+    hook_door,
     registry,
     routing,
     channel,
@@ -265,6 +280,8 @@ HANDLERS: list[Any] = [
     fleet,
     panels,
     alerts,
+    alert_rules_router,
+    scaling_router,
     agent_rooms,
     waiting_router,
     regions,
@@ -286,6 +303,18 @@ HANDLERS: list[Any] = [
     views,
     thoughts_router,
 ]
+
+
+# Stands for a slash inside a name (`/v1/agents/team%2Fwriter`) while the path is taken apart: a noncharacter.
+SLASH = "\ufdd0"
+
+
+async def _before(request: Call) -> None:
+    """Names get their slashes back; then the body is looked at."""
+    for name, value in request.scope["path_params"].items():
+        if isinstance(value, str) and SLASH in value:
+            request.scope["path_params"][name] = value.replace(SLASH, "/")
+    await _check_body(request)
 
 
 async def _check_body(request: Call) -> None:
@@ -313,7 +342,7 @@ def litestar_app(house: House | None) -> Litestar:
     app = Litestar(
         route_handlers=HANDLERS,
         dependencies={"house": Provide(give_house)},
-        before_request=_check_body,
+        before_request=_before,
         exception_handlers={
             Refusal: _refusal,
             ObservatoryError: _store_error,

@@ -24,7 +24,7 @@ from observatory.api.answers import Limit, Refusal, json
 from observatory.api.auth import allows
 from observatory.api.gate import principal_of
 from observatory.api.house import Call, Here, House
-from observatory.api.sockets import Socket
+from observatory.api.sockets import STOPPING, Socket
 from observatory.daemons.channel import BUFFER_BYTES, Channel, item_of
 from observatory.errors import GatewayStopped, ObservatoryError, QueueFull
 from observatory.gateway import access, inbox
@@ -32,7 +32,7 @@ from observatory.ports import Delivery
 from observatory.protocol.identity import agent_entity_id
 from observatory.state import Principal, Verdict
 
-PATH = re.compile(r"/v1/agents/([^/]+)/channel").fullmatch
+PATH = re.compile(r"/v1/agents/(.+)/channel").fullmatch
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,256}").fullmatch
 MAX_IDS = 1_000
 WAITING_ACKS = 100  # frames of acknowledgements taken in before the first of them is durable
@@ -182,7 +182,7 @@ class AgentChannel:
         while not socket.closed:
             found = await channel.next(_left_s(self._house, who))
             if channel.closing:
-                await socket.close(1012, "the gateway is stopping; connect again")
+                await socket.close(1001, STOPPING)
                 return
             doubtful, channel.is_doubtful = channel.is_doubtful, False
             ended = _left_s(self._house, who) <= 0

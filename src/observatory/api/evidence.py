@@ -117,9 +117,9 @@ async def collected(house: House, tenant_id: str, session_id: str) -> Evidence:
     records: dict[int, bytes] = {}
     if mesh:
         await _of_trace(house, tenant_id, mesh[0]["trace_id"], records)
-    chained: Chained = []
+    chained, shredded = Chained(), dict[int, int]()
     if thinking:
-        chained = await _of_thoughts(house, tenant_id, thinking[0], records)
+        chained, shredded = await _of_thoughts(house, tenant_id, thinking[0], records)
     checkpoint = await signed(house, tenant_id, max(records))
     proofs = await _proofs(house, tenant_id, records, checkpoint)
     events = [
@@ -136,6 +136,7 @@ async def collected(house: House, tenant_id: str, session_id: str) -> Evidence:
         events=events,
         session=_session(thinking[0]) if thinking else None,
         thoughts=chained,
+        shredded=shredded,
         seal=_sealing(thinking[0], chained, events) if thinking else None,
         older=await _older(house, tenant_id, events[0].sequence_number, checkpoint, vkeys[0]),
         tool=f"observatory {VERSION}",
@@ -159,9 +160,12 @@ async def _of_trace(house: House, tenant_id: str, trace_id: str, records: dict[i
         after = page[-1].sequence_number
 
 
-async def _of_thoughts(house: House, tenant_id: str, row: Row, records: dict[int, bytes]) -> Chained:
-    """Every thought record, the events that tell of them, and those they go by."""
+async def _of_thoughts(
+    house: House, tenant_id: str, row: Row, records: dict[int, bytes]
+) -> tuple[Chained, dict[int, int]]:
+    """Every thought record, the events that tell of them, and those they go by, or went by."""
     store, session_id, chained, named = house.store, row["session_id"], Chained(), set[int]()
+    shredded: dict[int, int] = {}
     assert isinstance(store, Thoughts)  # a promise of every store
     while page := await store.thoughts(tenant_id, session_id, len(chained), PAGE):
         for one in page:
@@ -169,14 +173,16 @@ async def _of_thoughts(house: House, tenant_id: str, row: Row, records: dict[int
             if one.event is not None:
                 records[one.sequence_number] = one.event
             named |= _numbers(one.thought.audit_event_ids)
-    for number in {row["sequence_number"], *named} - records.keys():
+            if one.shredded_by is not None:
+                shredded[one.thought.index] = one.shredded_by
+    for number in {row["sequence_number"], *named, *shredded.values()} - records.keys():
         span = EventFilter(after=number - 1, before=number + 1)
         for event in await house.store.events(tenant_id, span, 1, newest_first=False):
             records[number] = event.record
     for moment in (row["sealed_ns"], row["ended_ns"]):
         if moment is not None:
             await _of_moment(house, tenant_id, session_id, moment, records)
-    return chained
+    return chained, shredded
 
 
 def _numbers(event_ids: bytes) -> set[int]:

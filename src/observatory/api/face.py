@@ -6,21 +6,28 @@ rest is Litestar.
 
 from __future__ import annotations
 
+import logging
+import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
 from observatory.api import channel
-from observatory.api.app import litestar_app
+from observatory.api.app import SLASH, litestar_app
+from observatory.api.doors import OTHER, Visit
 from observatory.api.house import House
 from observatory.api.ingest import Ingest
 from observatory.api.live import Live
 from observatory.api.mcp_door import PATH as MCP
 from observatory.api.mcp_door import McpDoor
-from observatory.api.sockets import Socket
+from observatory.api.sockets import STOPPING, Socket
 from observatory.protocol.answers import Refused
 
+log = logging.getLogger("observatory.requests")
+MESSAGES = "/v1/messages"
 FOREIGN_HOST = "this Host is not served; add it to allowed_hosts (OBSERVATORY_ALLOWED_HOSTS)"
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -39,6 +46,23 @@ class Face:
         self._mcp = McpDoor(house, self)
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        """Counts and times what passes. A door is told by its route's template, never by what was asked."""
+        if scope["type"] != "http":
+            await self._enter(scope, receive, send)
+            return
+        doors, visit, began = self._house.doors, Visit(send), time.perf_counter()
+        doors.enter()
+        try:
+            await self._enter(scope, receive, visit)
+        finally:
+            took = time.perf_counter() - began
+            door = scope.get("path_template") or OTHER
+            doors.leave(scope["method"], door, visit.code, took)
+            wanted = self._house.settings.log_requests
+            if wanted == "all" or (wanted == "doors" and door != MESSAGES):
+                _tell(scope, door, visit.code, took)
+
+    async def _enter(self, scope: Event, receive: Receive, send: Send) -> None:
         kind, headers = scope["type"], scope.get("headers", ())
         if kind == "lifespan":
             await self._litestar(scope, receive, send)  # type: ignore[arg-type]
@@ -55,23 +79,48 @@ class Face:
             await _refuse(kind, receive, send, 400, "bad_request", "a URL must not hold U+0000")
             return
         if kind == "http":
-            if path == "/v1/messages" and scope["method"] == "POST":
+            if path == MESSAGES and scope["method"] == "POST":
+                scope["path_template"] = MESSAGES
                 await self._ingest.post(scope, receive, send)
             elif path == MCP:
+                scope["path_template"] = MCP
                 await self._mcp(scope, receive, send)
             else:
+                if path.startswith("/v1/") and b"%2f" in scope.get("raw_path", b"").lower():
+                    scope["path"] = _with_slashes_kept(scope["raw_path"])
                 await self._litestar(scope, receive, send)  # type: ignore[arg-type]
             return
         socket = Socket(scope, receive, send)
+        doors = self._house.doors
         if path == "/v1/ingest":
-            await self._ingest.socket(socket)
+            with doors.socket(path):
+                await self._ingest.socket(socket)
         elif path == "/v1/live":
-            await self._live.socket(socket)
+            with doors.socket(path):
+                await self._live.socket(socket)
         elif (found := channel.PATH(path)) is not None:
-            await self._channel.socket(socket, found[1])
+            with doors.socket("/v1/agents/{agent_id}/channel"):
+                await self._channel.socket(socket, found[1])
         else:
             await receive()
             await send({"type": "websocket.close", "code": 4404, "reason": "there is no such socket"})
+        if socket.leaving:
+            await socket.close(1001, STOPPING)
+
+
+def _with_slashes_kept(raw_path: bytes) -> str:
+    """The path, unescaped, but for slashes that belong to a name: they are no step to another folder."""
+    return unquote(re.sub(rb"%2[fF]", SLASH.encode(), raw_path).decode("utf-8", "replace"), errors="replace")
+
+
+def _tell(scope: Event, door: str, code: int, took: float) -> None:
+    """One line a request: who, which door, how it went. Never a body, a query, a path or a header."""
+    who = scope.get("observatory.who")
+    fields: dict[str, Any] = {"method": scope["method"], "door": door, "code": code}
+    fields["ms"] = round(took * 1_000, 1)
+    if who is not None:
+        fields |= {"tenant": who.tenant_id, "key": who.key_id}
+    log.info("answered", extra={"fields": fields})
 
 
 async def _refuse(kind: str, receive: Receive, send: Send, code: int, reason: str, detail: str) -> None:

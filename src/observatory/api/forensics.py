@@ -6,6 +6,7 @@ bytes that were hashed. Lists are newest first with keyset cursors; a trace is o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -19,6 +20,8 @@ from observatory.api.house import Call, Here
 from observatory.api.log_verification import LogCheck
 from observatory.api.shredded import items_of
 from observatory.api.verification import VerifyRequest, verify_range
+from observatory.errors import ObservatoryError
+from observatory.gateway.verifying import tell_broken
 from observatory.ports import EventFilter, MessageFilter, StoredEvent
 from observatory.protocol import clock
 from observatory.protocol.identity import agent_entity_id, canonical_uuid
@@ -143,7 +146,13 @@ async def audit_verify(request: Call, house: Here, data: JSONBody[VerifyRequest]
     if data.tenant_id is not None and data.tenant_id != principal.tenant_id:
         raise Refusal(403, "foreign_tenant", "this key belongs to another tenant")
     log = LogCheck(house.sealer, principal.tenant_id)
-    return json(await verify_range(house.store, log, principal.tenant_id, data))
+    answer = await verify_range(house.store, log, principal.tenant_id, data)
+    broken = answer.first_break
+    if broken is not None and broken.what != "missing_tail":  # that is an end asked for, not found
+        told = (broken.sequence_number, broken.what, broken.sentence)
+        with suppress(ObservatoryError):  # what was found is answered, whether it can be told or not
+            await house.command(tell_broken(principal, *told, house.clock()))
+    return json(answer)
 
 
 def _events(found: list[StoredEvent], limit: int) -> Response[bytes]:

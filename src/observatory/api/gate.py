@@ -14,6 +14,7 @@ async def principal_of(request: Call, house: House) -> Principal:
     principal = await house.auth.identify(headers, may_be_cached=False)
     if principal is None:
         raise Refusal(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…', or sign in")
+    request.scope["observatory.who"] = principal  # type: ignore[typeddict-unknown-key]  # for the log
     by_cookie = b"authorization" not in headers
     if by_cookie and not house.auth.origin_is_ours(headers):
         raise Refusal(403, "foreign_origin", "this page may not act for the signed-in user")

@@ -11,29 +11,29 @@ from litestar import Request
 from litestar.di import NamedDependency
 
 from observatory.api.auth import Auth
+from observatory.api.doors import Doors
+from observatory.api.insight_lag import InsightLag
 from observatory.api.pace import Pace
+from observatory.daemons.alerts import Alerts
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
+from observatory.daemons.exporter import Exporter
 from observatory.daemons.federation import Federation
 from observatory.daemons.feed import Feed
+from observatory.daemons.hooks import Hooks
+from observatory.daemons.measures import Measured
 from observatory.daemons.publisher import Publisher
+from observatory.daemons.runner import Drains
+from observatory.daemons.scheduler import Scheduler
 from observatory.daemons.sealer import Sealer
+from observatory.daemons.webhooks import Webhooks
 from observatory.gateway.committer import Committer
 from observatory.insight.derived import Derived
+from observatory.insight.schedule import Schedule
 from observatory.ports import Store
 from observatory.protocol.asgi import Answer, Headers
 from observatory.settings import Settings
 from observatory.state import Act, Principal, Verdict
-
-
-@dataclass
-class Doors:
-    """Counts by answer code, for `/metrics`."""
-
-    answers: dict[int, int] = field(default_factory=dict)
-
-    def count(self, code: int, times: int = 1) -> None:
-        self.answers[code] = self.answers.get(code, 0) + times
 
 
 class McpRoom(Protocol):
@@ -62,10 +62,26 @@ class House:
     started_ns: int = field(default_factory=time.time_ns)
     sealer: Sealer = field(init=False)  # made with the house it works for
     federation: Federation = field(init=False)  # the same
+    schedule: Schedule = field(init=False)  # the store, as the schedule's doors see it
+    scheduler: Scheduler = field(init=False)  # made with the house it works for
+    webhooks: Webhooks = field(init=False)  # the same
+    alerts: Alerts = field(init=False)  # the same
+    exporter: Exporter = field(init=False)  # the same
     # At the doors without a key: one address, and one log that is known.
     knocks: Pace = field(default_factory=lambda: Pace(burst=512, per_s=64))
     offers: Pace = field(default_factory=lambda: Pace(burst=128, per_s=2))
+    # At the door of webhooks: one address, and one hook by who holds its secret.
+    callers: Pace = field(default_factory=lambda: Pace(burst=512, per_s=64))
+    called: Pace = field(default_factory=lambda: Pace(burst=600, per_s=20))
+    hooks: Hooks = field(init=False)  # made with the house it works for
     mcp: McpRoom | None = None
+    measured: list[Measured] = field(default_factory=list)  # who is asked for `/metrics`
+    stopping: bool = False  # told to stop: what is inside is finished, nothing more comes in
+    draining: list[Drains] = field(default_factory=list)  # who is waited for then, for a while
+    lag: InsightLag = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lag = InsightLag(self.store, self.derived)
 
     async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
         """Submit an act that may change access; whatever was cached of it is forgotten."""

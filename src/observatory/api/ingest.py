@@ -50,7 +50,7 @@ class Ingest:
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         try:
-            principal = await self._admit(headers)
+            scope["observatory.who"] = principal = await self._admit(headers)
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if kind not in (JSON, NDJSON):
                 raise BodyError(

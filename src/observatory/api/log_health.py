@@ -76,21 +76,3 @@ def unsigned(house: House) -> str:
     count = len(house.sealer.refused)
     logs = "the log of 1 tenant is" if count == 1 else f"the logs of {count:,} tenants are"
     return f"messages are stored, but {logs} not signed; see GET /v1/fleet/health and the gateway's log"
-
-
-def log_metrics(house: House) -> str:
-    sealer = house.sealer
-    figures = (
-        (
-            "unsigned_age_seconds",
-            "Age of the oldest event under no checkpoint",
-            round(sealer.unsigned_age_s, 3),
-        ),
-        ("size", "Events under signed checkpoints, of all tenants", sealer.size),
-        ("refused", "Tenants whose log is not signed", len(sealer.refused)),
-    )
-    return "".join(
-        f"# HELP observatory_log_{name} {text}\n# TYPE observatory_log_{name} gauge\n"
-        f"observatory_log_{name} {value}\n"
-        for name, text, value in figures
-    )

@@ -62,6 +62,7 @@ class McpDoor:
         if key is None or who is None:
             told = "send a valid key as 'Authorization: Bearer obs_…'"
             raise _Refusal(401, "unauthorized", told, (b"www-authenticate", b"Bearer"))
+        scope["observatory.who"] = who
         room = self._house.mcp
         if room is None:
             raise _Refusal(404, "not_found", "this gateway has no MCP door")

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 from litestar import Litestar
 
+from observatory.api.hook_shapes import HOOK_DOORS
 from observatory.api.log_shapes import LOG_PLAIN
-from observatory.api.peer_shapes import PEER_PLAIN, WITNESS_DOORS
+from observatory.api.peer_shapes import OFFERED, PEER_PLAIN, WITNESS_DOORS
 from observatory.api.shapes import ANSWERS
 from observatory.api.verification import VerifyAnswer
 from observatory.gateway.detectors import BadSettings
@@ -83,7 +84,7 @@ def _structs(name: str) -> tuple[Any, ...]:
 
 def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     name = operation["operationId"]
-    public = name in ("healthz", "readyz", *WITNESS_DOORS)
+    public = name in ("healthz", "readyz", *WITNESS_DOORS, *HOOK_DOORS)
     good = next(code for code in operation["responses"] if code.startswith("2"))
     responses: dict[str, Any] = {good: operation["responses"][good]}
     if name in ANSWERS:
@@ -121,6 +122,8 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
         codes |= {"429": "The queue is full; see Retry-After", "503": "The store cannot be reached"}
         if name in ("create_key", "create_login"):
             codes["404"] = "There is no such user"
+        if name == "try_hook":
+            codes["404"] = "There is no such hook"
         if name == "shred_message":
             codes["404"] = "There is no such message"
         if name in NAMING:
@@ -137,16 +140,25 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
             codes["500"] = "The stored log is broken"
     else:
         operation["security"] = []
+        if name in HOOK_DOORS:
+            codes |= {"401": "The signature is missing or not valid", "404": "There is no such hook"}
+            codes |= {"413": "Too large", "415": "Not the bytes that were signed", "422": "Not mapped"}
+            codes["408"] = "The body did not come in time"
+            codes |= {"429": "Called too often; see Retry-After", "503": "Nothing can be stored now"}
+            content = responses[good]["content"]
+            responses["200"] = {"description": "Answered: a ping, or a challenge", "content": content}
+            any_body = {"schema": {}, "example": {"action": "opened"}}
+            operation["requestBody"] = {"required": True, "content": {"application/json": any_body}}
         if name == "readyz":
             codes["503"] = "Nothing can be stored now"
         if name in WITNESS_DOORS:
             codes |= {"404": "No such log is known", "429": "Asked too often"}
-        if name == "add_checkpoint":
+        if name in OFFERED:
             codes |= {"403": "No known key signed it", "413": "Too large", "422": "The proof does not hold"}
             codes["503"] = "Nothing can be signed or stored now"
     for code, text in codes.items():
         responses[code] = {"description": text, "content": refused}
-    if name == "add_checkpoint":
+    if name in OFFERED:
         plain = {"schema": {"type": "string"}}
         operation["requestBody"] = {"required": True, "content": {"text/plain": plain}}
         told = "The old size is not what was cosigned last, which is answered"

@@ -71,12 +71,16 @@ PEER_ANSWERS: dict[str, Any] = {
     "add_peer": PeerItem,
     "list_peers": PeersAnswer,
     "remove_peer": PeerRemoved,
+    "change_peer_key": PeerItem,
     "offer_checkpoint": PeerItem,
 }
 # What is not JSON when it is heard: operation → media types.
 PEER_PLAIN: dict[str, tuple[str, ...]] = {
     "add_checkpoint": ("text/plain",),
+    "follow_key": ("text/plain",),
     "witnessed_checkpoint": ("text/plain",),
 }
 # They need no key: the checkpoint's signature is one.
-WITNESS_DOORS = ("add_checkpoint", "witnessed_checkpoint")
+WITNESS_DOORS = ("add_checkpoint", "follow_key", "witnessed_checkpoint")
+# What is brought to them is the protocol's own text, judged by its codes.
+OFFERED = ("add_checkpoint", "follow_key")

@@ -18,7 +18,7 @@ from observatory.api.answers import Refusal, json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.daemons.federation import Told
-from observatory.gateway import federation
+from observatory.gateway import federation, succession
 from observatory.gateway.federation import witness_name, witness_of
 from observatory.ledger import note
 from observatory.ledger.note import BadNote
@@ -40,6 +40,12 @@ class NewPeerBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     log_url: Url | None = None
 
 
+class PeerKeyBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`vkey` has the name of the key it follows, and its type."""
+
+    vkey: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+
+
 @post("/peers", summary="Make a peer known by its verification key", operation_id="add_peer")
 async def add_peer(request: Call, house: Here, data: JSONBody[NewPeerBody]) -> Response[bytes]:
     who = await need(request, house, "admin")
@@ -53,11 +59,7 @@ async def add_peer(request: Call, house: Here, data: JSONBody[NewPeerBody]) -> R
 
 
 async def _check(house: House, tenant_id: str, data: NewPeerBody) -> None:
-    try:
-        key = note.Verifier.from_vkey(data.vkey)
-        witness_of(data.vkey)  # its name must bear what is added to it
-    except BadNote as error:
-        raise Refusal(422, "bad_key", str(error)) from error
+    key = _key(data.vkey)
     if key.name == await house.sealer.origin(tenant_id):
         raise Refusal(422, "bad_key", "this is the key of this tenant's own log; nobody is their own witness")
     if key.kind == note.COSIGNATURE and data.log_url:
@@ -66,6 +68,14 @@ async def _check(house: House, tenant_id: str, data: NewPeerBody) -> None:
         problem = house.federation.outward.check(url) if url else None
         if problem:
             raise Refusal(422, "bad_url", problem)
+
+
+def _key(vkey: str) -> note.Verifier:
+    try:
+        witness_of(vkey)  # its name must bear what is added to it
+        return note.Verifier.from_vkey(vkey)
+    except BadNote as error:
+        raise Refusal(422, "bad_key", str(error)) from error
 
 
 @get("/peers", summary="Peers, the heads of their logs, and what they cosigned", operation_id="list_peers")
@@ -87,6 +97,25 @@ async def remove_peer(request: Call, house: Here, peer_id: FromPath[str]) -> Res
     who = await need(request, house, "admin")
     verdict = await house.command(federation.remove_peer(who, peer_id, house.clock()))
     return json(verdict.answer, verdict.code)
+
+
+@post(
+    "/peers/{peer_id:str}/key",
+    summary="Let another key follow this peer's; its head stays",
+    status_code=200,
+    operation_id="change_peer_key",
+)
+async def change_peer_key(
+    request: Call, house: Here, peer_id: FromPath[str], data: JSONBody[PeerKeyBody]
+) -> Response[bytes]:
+    """For a rotation its own log cannot vouch for: its old key was lost, or it is a witness without a log."""
+    who = await need(request, house, "admin")
+    _key(data.vkey)
+    verdict = await house.command(succession.change_key(who, peer_id, data.vkey, house.clock()))
+    if verdict.code != 200:
+        return json(verdict.answer, verdict.code)
+    heads = await house.store.rows(who.tenant_id, "peer_heads", origin=verdict.answer["origin"])
+    return json(await _item(house, verdict.answer, heads))
 
 
 @post(
@@ -156,5 +185,7 @@ def _fork(row: Row) -> Row:
 
 
 peers_router = Router(
-    path="/v1", route_handlers=[add_peer, list_peers, remove_peer, offer_checkpoint], tags=["Federation"]
+    path="/v1",
+    route_handlers=[add_peer, list_peers, remove_peer, change_peer_key, offer_checkpoint],
+    tags=["Federation"],
 )

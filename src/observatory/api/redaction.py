@@ -15,15 +15,17 @@ from litestar.params import FromPath, JSONBody
 from observatory.api.answers import Refusal, json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
-from observatory.gateway import redaction_rules, shredding
+from observatory.gateway import forgetting, redaction_rules, shredding
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.redaction import redactor
 from observatory.gateway.redaction_rules import Wish, problem_of
 from observatory.gateway.shredding import Shredded
+from observatory.gateway.thoughts import UNKNOWN
 from observatory.insight.payloads import PayloadRows
+from observatory.insight.thoughts import Thoughts
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
-from observatory.protocol.identity import canonical_uuid, mint
+from observatory.protocol.identity import canonical_id, canonical_uuid, mint
 from observatory.protocol.message import Message
 from observatory.protocol.redaction import KINDS, RedactionBook, RedactionRule, Retention, RuleType
 
@@ -90,13 +92,17 @@ class TrialAnswer(msgspec.Struct, kw_only=True):
 
 
 class RetentionBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`thoughts`: the words of thought records go after so many days too."""
+
     days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] | None
+    thoughts: bool = False
 
 
 class RetentionAnswer(msgspec.Struct, kw_only=True):
-    """How long payloads are kept; null: for ever, the default."""
+    """How long payloads, and with `thoughts` words of thoughts, are kept; null: for ever, the default."""
 
     days: int | None
+    thoughts: bool
     updated_at: str | None
     updated_by: str | None
 
@@ -199,7 +205,7 @@ async def get_retention(request: Call, house: Here) -> Response[bytes]:
 async def put_retention(request: Call, house: Here, data: JSONBody[RetentionBody]) -> Response[bytes]:
     """What is older is shredded by the clock, within minutes. Null keeps everything."""
     who = await need(request, house, "admin")
-    verdict = await house.command(redaction_rules.keep_for(who, data.days, house.clock()))
+    verdict = await house.command(redaction_rules.keep_for(who, data.days, house.clock(), data.thoughts))
     if verdict.code >= 400:
         return json(verdict.answer, verdict.code)
     return json(await _retention(house, who.tenant_id))
@@ -212,7 +218,7 @@ async def put_retention(request: Call, house: Here, data: JSONBody[RetentionBody
     operation_id="shred_message",
 )
 async def shred_message(request: Call, house: Here, data: JSONBody[MessageShredding]) -> Response[bytes]:
-    """Thought records stay: they are what a seal is made over."""
+    """Thought records stay: `shred_thoughts` is for them."""
     who = await need(request, house, "admin")
     found = await house.store.message(who.tenant_id, data.message_id)
     if found is None:
@@ -237,7 +243,7 @@ async def shred_session(
     request: Call, house: Here, session_id: FromPath[str], data: JSONBody[Shredding]
 ) -> Response[bytes]:
     """In orders of 500; whoever asked waits for the last. What is held for a person stays, and so do thought
-    records of that session: they are what a seal is made over."""
+    records of that session: `shred_thoughts` is for them."""
     who = await need(request, house, "admin")
     named = canonical_uuid(session_id) or session_id
     rows = await house.store.rows(who.tenant_id, "sessions", session_id=named)
@@ -261,6 +267,38 @@ async def shred_session(
     return json(done)
 
 
+@post(
+    "/sessions/{session_id:str}/thoughts/shred",
+    status_code=200,
+    summary="Shred the words of a session's thoughts; chain, seal and proofs stand",
+    operation_id="shred_thoughts",
+)
+async def shred_thoughts(
+    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[Shredding]
+) -> Response[bytes]:
+    """Every record and the intent, in orders of 100; a session that goes on keeps what is said later."""
+    who = await need(request, house, "admin")
+    named = canonical_id(session_id)
+    rows = await house.store.rows(who.tenant_id, "thought_sessions", session_id=named)
+    if not rows:
+        raise Refusal(404, "not_found", UNKNOWN)
+    _confirmed(data, session_id)
+    store, done, after = house.store, ShredAnswer(shredded=0, session_id=named), 0
+    assert isinstance(store, Thoughts)
+    while True:
+        left = await store.thoughts_left(who.tenant_id, after, forgetting.AT_ONCE, named)
+        names = [one.record_id for one in left]
+        act = forgetting.shred(who, named, names, after == 0, data.reason, house.clock())
+        verdict = await house.command(act)
+        if not isinstance(verdict.answer, Shredded):
+            return json(verdict.answer, verdict.code)
+        done.shredded += verdict.answer.shredded
+        done.event = verdict.answer.event or done.event
+        if len(left) < forgetting.AT_ONCE:
+            return json(done)
+        after = left[-1].sequence_number
+
+
 def _confirmed(data: Shredding, named: str) -> None:
     if data.confirm != named:
         detail = "shredding cannot be undone: name again in confirm what is to go, word for word"
@@ -275,9 +313,11 @@ async def book_of(house: House, tenant_id: str) -> RedactionBook | None:
 async def _retention(house: House, tenant_id: str) -> RetentionAnswer:
     rows = await house.store.rows(tenant_id, "knobs", name=redaction_rules.RETENTION)
     if not rows:
-        return RetentionAnswer(days=None, updated_at=None, updated_by=None)
+        return RetentionAnswer(days=None, thoughts=False, updated_at=None, updated_by=None)
+    known = msgspec.json.decode(rows[0]["value"], type=Retention)
     return RetentionAnswer(
-        days=msgspec.json.decode(rows[0]["value"], type=Retention).days,
+        days=known.days,
+        thoughts=known.thoughts,
         updated_at=from_ns(rows[0]["updated_ns"]),
         updated_by=rows[0]["updated_by"],
     )
@@ -312,6 +352,7 @@ redaction_router = Router(
         put_retention,
         shred_message,
         shred_session,
+        shred_thoughts,
     ],
     tags=["Redaction and retention"],
 )
@@ -324,4 +365,5 @@ REDACTION_ANSWERS: dict[str, Any] = {
     "put_retention": RetentionAnswer,
     "shred_message": ShredAnswer,
     "shred_session": ShredAnswer,
+    "shred_thoughts": ShredAnswer,
 }

@@ -40,6 +40,8 @@ class VersionsOfType(msgspec.Struct, kw_only=True):
 
     agent_type: Name
     versions: Annotated[list[VersionRow], msgspec.Meta(min_length=1, max_length=200)]
+    was: Annotated[dict[Name, VersionStatus], msgspec.Meta(max_length=1_000)] | None = None
+    """The registered versions that were seen, {} for none: 409 when they are others by now."""
 
 
 class NewAgent(msgspec.Struct, kw_only=True):
@@ -112,7 +114,9 @@ async def put_versions(request: Call, house: Here, data: JSONBody[VersionsOfType
             raise Refusal(422, "bad_registry", f"at most one version can be {status} (N and N-1)")
     if len({entry.version.removeprefix("v") for entry in entries}) < len(entries):
         raise Refusal(422, "bad_registry", "a version is named twice")
-    verdict = await house.act(access.put_versions(principal, data.agent_type, entries, house.clock()))
+    verdict = await house.act(
+        access.put_versions(principal, data.agent_type, entries, house.clock(), data.was)
+    )
     _accepted(verdict)
     return json({"items": verdict.answer, "next_cursor": None}, verdict.code)
 

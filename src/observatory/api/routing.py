@@ -30,6 +30,8 @@ class RouteChange(msgspec.Struct, kw_only=True):
 
     capability: Name
     weights: Annotated[dict[Name, float], msgspec.Meta(max_length=200)]
+    was: Annotated[dict[Name, float], msgspec.Meta(max_length=200)] | None = None
+    """The weights that were seen, {} for none: 409 when they are others by now. Left out: not compared."""
 
 
 class Circuit(msgspec.Struct, kw_only=True):
@@ -55,7 +57,7 @@ async def put_route(request: Call, house: Here, data: JSONBody[RouteChange]) -> 
     if problem is not None:
         raise Refusal(422, "bad_weights", problem)
     given = Route(capability=data.capability, weights=data.weights)
-    verdict = await house.command(router.put_route(principal, given, house.clock()))
+    verdict = await house.command(router.put_route(principal, given, house.clock(), data.was))
     return json(_route(_accepted(verdict).answer))
 
 

@@ -1,19 +1,30 @@
-"""Uvicorn around the face: one process, one loop, clean stop on SIGINT and SIGTERM."""
+"""Uvicorn around the face: one process, one loop, clean stop on SIGINT and SIGTERM.
+
+Told to stop, the gateway is not ready any more, takes no new connection, hears no further frame, and answers
+what it has heard: whatever was acknowledged is durable, whatever was not the sender has to send again. All
+of that has `shutdown_s`; then it is cut off. A second signal cuts it off at once.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from observatory.api.face import Face
 from observatory.api.house import House
+from observatory.api.sockets import GOODBYE
 from observatory.errors import StartupError
+
+CLOSE_S = 2.0  # who does not say goodbye as well is not waited for longer
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -34,12 +45,28 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+class _Farewell(WebSocketsSansIOProtocol):
+    def shutdown(self) -> None:
+        """The door hears that nothing more is heard, answers what it has, and says goodbye itself (1001)."""
+        if not self.handshake_complete or self.close_sent:
+            super().shutdown()
+            return
+        self.stop_keepalive()
+        self.close_timeout = CLOSE_S
+        self.queue.put_nowait(GOODBYE)  # type: ignore[arg-type]
+
+
 class _Server(uvicorn.Server):
-    def __init__(
-        self, config: uvicorn.Config, ready: Callable[[], Any], letting_go: Callable[[], Any]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], Any], house: House) -> None:
         super().__init__(config)
-        self._ready, self._letting_go = ready, letting_go
+        self._ready, self._house = ready, house
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Of either kind: the first asks, the second insists."""
+        self._house.stopping = True
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -58,8 +85,16 @@ class _Server(uvicorn.Server):
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._letting_go()  # polls and streams of agents would be waited for
+        self._house.stopping = True
+        self._house.dispatcher.close()  # polls and streams of agents would be waited for
+        drained = asyncio.gather(*(one.drain() for one in self._house.draining), return_exceptions=True)
+        until = asyncio.get_running_loop().time() + self._house.settings.shutdown_s
         await super().shutdown(sockets)
+        while not drained.done() and not self.force_exit and asyncio.get_running_loop().time() < until:
+            await asyncio.wait([drained], timeout=0.1)
+        drained.cancel()
+        with suppress(asyncio.CancelledError):
+            await drained
 
 
 async def serve(house: House, listener: socket.socket, ready: Callable[[], Any]) -> None:
@@ -71,14 +106,13 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         Face(house),
         loop="uvloop",
         http="httptools",
-        ws="websockets-sansio",
+        ws=_Farewell,
         lifespan="off",
-        # What uvicorn says of every start and socket is noise; its warnings are not.
-        log_level="warning" if settings.log_level == "info" else settings.log_level,
+        log_config=None,  # `daemons/journal.py` has the say
         access_log=False,
         server_header=False,
         ws_max_size=settings.message_bytes + 65_536,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=settings.shutdown_s,  # type: ignore[arg-type]  # waited for as seconds
         h11_max_incomplete_event_size=65_536,
     )
-    await _Server(config, ready, house.dispatcher.close).serve(sockets=[listener])
+    await _Server(config, ready, house).serve(sockets=[listener])

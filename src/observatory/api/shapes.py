@@ -18,6 +18,7 @@ from observatory.api.access_shapes import (
     Whoami,
 )
 from observatory.api.agent_rooms import ROOM_ANSWERS, AgentSession
+from observatory.api.alert_rule_shapes import ALERT_RULE_ANSWERS
 from observatory.api.alerts import AlertNotice
 from observatory.api.budgets import BudgetItem, RemovedBudget
 from observatory.api.cascade_shapes import CASCADE_ANSWERS
@@ -25,10 +26,13 @@ from observatory.api.dag_shapes import DAG_ANSWERS
 from observatory.api.detectors import DetectorAnswer
 from observatory.api.dry_run import DryRunAnswer
 from observatory.api.entropy import AlertItem
+from observatory.api.exporter_shapes import EXPORTER_ANSWERS
 from observatory.api.fact_shapes import FACT_ANSWERS
 from observatory.api.fleet_shapes import FLEET_ANSWERS
+from observatory.api.hook_shapes import HOOK_ANSWERS
 from observatory.api.insight import InsightStatus
 from observatory.api.instructions import InstructionsAnswer, InstructionsIssued, InstructionsItem
+from observatory.api.job_shapes import SCHEDULE_ANSWERS
 from observatory.api.kill_switch import (
     ArmedKillSwitch,
     ConfirmedKillSwitch,
@@ -48,6 +52,7 @@ from observatory.api.shredded import ShreddedBy
 from observatory.api.thought_shapes import THOUGHT_ANSWERS
 from observatory.api.verification import VerifyAnswer
 from observatory.api.waiting import WaitingAnswer
+from observatory.api.webhook_shapes import WEBHOOK_ANSWERS
 from observatory.gateway.inbox import Acked
 from observatory.gateway.interventions import Commanded
 from observatory.protocol.events import AuditEvent
@@ -262,6 +267,11 @@ ANSWERS: dict[str, Any] = (
     | DAG_ANSWERS
     | LOG_ANSWERS
     | PEER_ANSWERS
+    | HOOK_ANSWERS
+    | ALERT_RULE_ANSWERS
+    | SCHEDULE_ANSWERS
+    | WEBHOOK_ANSWERS
+    | EXPORTER_ANSWERS
     | REDACTION_ANSWERS
     | SEARCH_ANSWERS
     | THOUGHT_ANSWERS

@@ -11,6 +11,9 @@ from observatory.api.auth import Auth, Headers
 from observatory.state import Principal
 
 Event = MutableMapping[str, Any]
+# What the server puts at the end of a socket's frames when the gateway stops.
+GOODBYE: Event = {"type": "websocket.disconnect", "code": 1001, "is_ours": True}
+STOPPING = "the gateway is stopping; connect again"
 
 
 class Opening(msgspec.Struct):
@@ -32,6 +35,7 @@ class Socket:
         self._send = send
         self._proof: Headers = self.headers
         self.closed = False
+        self.leaving = False  # nothing more is heard, but what was is still answered
 
     async def authenticate(self, auth: Auth) -> Principal | None:
         """Bearer header, login cookie (own origin only), or a first frame with the key. Never the URL."""
@@ -58,11 +62,12 @@ class Socket:
         return await auth.identify(self._proof) is not None
 
     async def receive(self) -> bytes | None:
-        """The next frame's bytes; None once the other side has closed."""
+        """The next frame's bytes; None once the other side has closed, or the gateway stops."""
         while True:
             event = await self._receive()
             if event["type"] == "websocket.disconnect":
-                self.closed = True
+                self.leaving = bool(event.get("is_ours"))
+                self.closed = not self.leaving
                 return None
             if event["type"] == "websocket.receive":
                 data = event.get("bytes")
@@ -74,6 +79,8 @@ class Socket:
 
     async def close(self, code: int, reason: str) -> None:
         if not self.closed:
+            if self.leaving:
+                code, reason = 1001, STOPPING
             await self._tell({"type": "websocket.close", "code": code, "reason": reason})
             self.closed = True
 

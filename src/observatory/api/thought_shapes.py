@@ -65,7 +65,8 @@ class StartedSession(msgspec.Struct, kw_only=True):
 class ThoughtItem(RecordedThought, frozen=True, kw_only=True):
     """A record whole: with these fields its hashes can be computed again (see docs/spec.md)."""
 
-    content: dict[str, Any]
+    content: dict[str, Any] | None  # null once its words were shredded, by the event of that number
+    shredded_by: int | None
     author: str
     references: list[str]
     audit_event_ids: list[str]
@@ -85,6 +86,7 @@ class ThoughtSessionItem(StartedSession, kw_only=True):
     sealed_at: str | None
     root: str | None
     ended_at: str | None
+    intent_shredded_by: int | None
 
 
 class ThoughtPage(msgspec.Struct, kw_only=True):
@@ -101,11 +103,15 @@ class ThoughtSessionList(msgspec.Struct, kw_only=True):
 
 
 class ChainVerdict(msgspec.Struct, kw_only=True):
-    """`first_broken_index` past the last record means that the seal is not the root over them."""
+    """`first_broken_index` past the last record means that the seal is not the root over them.
+
+    `shredded` is there when words of so many records are gone by an order, which their events name.
+    """
 
     valid: bool
     records: int
     first_broken_index: int | None
+    shredded: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Seal(msgspec.Struct, kw_only=True):

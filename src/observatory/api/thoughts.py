@@ -284,10 +284,10 @@ async def _examined(house: House, row: Row) -> Examined:
 
 async def _session(house: House, who: Principal, session_id: str) -> Row:
     wanted = canonical_id(session_id)
-    rows = await house.store.rows(who.tenant_id, "thought_sessions", session_id=wanted)
-    if not rows:
+    row = await _trail(house).thought_session(who.tenant_id, wanted)
+    if row is None:
         raise Refusal(404, "not_found", UNKNOWN)
-    return rows[0]
+    return row
 
 
 async def _readable(request: Call, house: House, session_id: str) -> tuple[Principal, Row]:
@@ -315,7 +315,7 @@ def _must_be_sealed(row: Row) -> None:
 def _session_item(row: Row) -> Row:
     kept = (
         "caller", "intent", "predecessor_session_id", "predecessor_chain_hash", "records", "open_tasks",
-        "last_chain_hash", "verified_records", "root",
+        "last_chain_hash", "verified_records", "root", "intent_shredded_by",
     )  # fmt: skip
     times = {
         name: None if row[f"{word}_ns"] is None else from_ns(row[f"{word}_ns"])
@@ -333,7 +333,8 @@ def _item(one: StoredThought) -> Row:
         "task_id": thought.task_id,
         "index": thought.index,
         "type": thought.type,
-        "content": msgspec.Raw(thought.content),
+        "content": None if one.shredded_by is not None else msgspec.Raw(thought.content),
+        "shredded_by": one.shredded_by,
         "author": thought.author,
         "created_at": thought.created_at,
         "references": msgspec.Raw(thought.references),

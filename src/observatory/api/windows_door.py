@@ -26,6 +26,7 @@ ROUTES = (
     "/sessions/{session_id:path}",
     "/compare",
     "/registry",
+    "/registry/{agent_id:path}",
     "/scheduler",
     "/forensics",
     "/god-mode",

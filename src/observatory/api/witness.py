@@ -14,11 +14,13 @@ from litestar.enums import MediaType
 from litestar.params import FromPath
 
 from observatory.api.answers import Refusal, json
-from observatory.api.house import Call, Here
+from observatory.api.house import Call, Here, House
 from observatory.daemons.federation import read_shown
-from observatory.gateway import federation
+from observatory.gateway import federation, succession
 from observatory.ledger import note, witness
+from observatory.ledger import succession as rotations
 from observatory.ledger.note import BadNote
+from observatory.state import Verdict
 
 NEVER_STORED = {"cache-control": "no-store"}
 
@@ -30,6 +32,20 @@ def _too_often() -> Refusal:
 def _unknown() -> Refusal:
     answer = federation.unknown_origin().answer
     return Refusal(404, answer.reason, answer.detail)
+
+
+async def _shown(house: House, tenant_id: str, origin: str, signed: bytes) -> federation.Shown:
+    """A checkpoint by the key of a peer; else refused, by the protocol's codes."""
+    peers = await house.store.rows(tenant_id, "peers", origin=origin, removed_ns=None)
+    if not peers:
+        raise _unknown()
+    try:
+        shown = read_shown(signed, peers[0]["vkey"])
+    except BadNote as error:
+        raise Refusal(403, "not_signed", str(error)) from error
+    if not house.offers.allows((tenant_id, origin)):
+        raise _too_often()
+    return shown
 
 
 async def _any_body(_: Call) -> None:
@@ -55,15 +71,7 @@ async def add_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -
             raise BadNote("the old size lies past that of the checkpoint")
     except BadNote as error:
         raise Refusal(400, "bad_request", str(error)) from error
-    peers = await house.store.rows(tenant_id, "peers", origin=origin, removed_ns=None)
-    if not peers:
-        raise _unknown()
-    try:
-        shown = read_shown(offer.note, peers[0]["vkey"])
-    except BadNote as error:
-        raise Refusal(403, "not_signed", str(error)) from error
-    if not house.offers.allows((tenant_id, origin)):
-        raise _too_often()
+    shown = await _shown(house, tenant_id, origin, offer.note)
     ring = house.sealer.keyring
     if ring is None:
         raise Refusal(503, "no_key", "this witness has no key to sign with now")
@@ -71,14 +79,45 @@ async def add_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -
     cosigner = ring.cosigner(name, now_ns // 1_000_000_000)
     who = house.principal_of_house(tenant_id)
     verdict = await house.command(federation.witness(who, shown, offer, cosigner, now_ns))
+    if verdict.code != 200:
+        return _refused(verdict)
+    return Response(verdict.answer.encode(), media_type=MediaType.TEXT, headers=NEVER_STORED)
+
+
+def _refused(verdict: Verdict) -> Response[Any]:
     if verdict.code == 409 and isinstance(verdict.answer, int):
         told = f"{verdict.answer}\n".encode()
         # Named as a header, else a charset is added, and the standard's name is the bare one.
         headers = NEVER_STORED | {"content-type": witness.SIZE_TYPE}
         return Response(told, status_code=409, headers=headers)
+    return json(verdict.answer, verdict.code)
+
+
+@post(
+    "/witness/{tenant_id:str}/follow-key",
+    summary="Show this tenant by which key a log it cosigns is signed from now on",
+    operation_id="follow_key",
+    status_code=200,
+    before_request=_any_body,
+    request_max_body_size=rotations.MOST_BYTES,
+)
+async def follow_key(request: Call, house: Here, tenant_id: FromPath[str]) -> Response[Any]:
+    """The body is the `.tlog-proof` of the log's own `log_key_rotated`, its bytes as `extra`."""
+    client = request.client
+    if not house.knocks.allows(client.host if client else ""):
+        raise _too_often()
+    try:
+        told = rotations.read(await request.body())
+        origin, _, _ = note.parse_checkpoint(note.split(told.checkpoint)[0])
+    except BadNote as error:
+        raise Refusal(400, "bad_request", str(error)) from error
+    shown = await _shown(house, tenant_id, origin, told.checkpoint)
+    who = house.principal_of_house(tenant_id)
+    verdict = await house.command(succession.follow(who, shown, told, house.clock()))
     if verdict.code != 200:
-        return json(verdict.answer, verdict.code)
-    return Response(verdict.answer.encode(), media_type=MediaType.TEXT, headers=NEVER_STORED)
+        return _refused(verdict)
+    answer = f"{verdict.answer['vkey']}\n".encode()
+    return Response(answer, media_type=MediaType.TEXT, headers=NEVER_STORED)
 
 
 @get(
@@ -100,5 +139,5 @@ async def witnessed_checkpoint(
 
 
 witness_router = Router(
-    path="/v1", route_handlers=[add_checkpoint, witnessed_checkpoint], tags=["Federation"]
+    path="/v1", route_handlers=[add_checkpoint, follow_key, witnessed_checkpoint], tags=["Federation"]
 )

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
-import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import httpx2
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
+from observatory.cli.doctor_database import MOST_SKEW_S, Finding, database
 from observatory.cli.door import read_credentials
 from observatory.cli.terminal import CommandFailed, show_json, show_table
 from observatory.errors import StartupError
-from observatory.settings import Settings
-from observatory.store.sqlite import OLDEST, PRAGMAS, connect
+from observatory.settings import VERSION, Settings
 
 LEAST_FREE = 1 << 30
-MOST_SKEW_S = 5
-
-
-class Finding(NamedTuple):
-    check: str
-    ok: bool
-    found: str
-    do: str = ""
+UNSYNCHRONISED = 5  # what adjtimex answers when nobody keeps the clock
 
 
 def doctor(
@@ -41,9 +34,8 @@ def doctor(
     db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Check Python, SQLite, the folder, the disk, the database, the gateway and the clock."""
-    settings = settings_module.load({"data": data, "db": db})
-    found = [f if not f.ok else f._replace(do="") for check in CHECKS for f in check(settings)]
+    """Check settings, versions, folder, keys, disk, database, gateway and clocks."""
+    found = [f if not f.ok else f._replace(do="") for f in _findings({"data": data, "db": db})]
     if json:
         show_json([finding._asdict() for finding in found])
     else:
@@ -52,16 +44,30 @@ def doctor(
     return 0 if all(finding.ok for finding in found) else 1
 
 
-def _python(_: Settings) -> Iterator[Finding]:
+def _findings(flags: dict[str, str | None]) -> Iterator[Finding]:
+    yield from _versions()
+    try:
+        settings = settings_module.load(flags)
+        yield Finding("settings", True, "every name is known and every value usable")
+    except StartupError as error:  # the rest can be looked at all the same
+        yield Finding("settings", False, str(error), "mend it: the gateway does not start like this")
+        settings = Settings(
+            data=flags["data"] or os.environ.get("OBSERVATORY_DATA") or Settings().data,
+            db=flags["db"] or os.environ.get("OBSERVATORY_DB", ""),
+        )
+    yield from _folder(settings)
+    yield from _disk(settings)
+    answer = _answer(settings)
+    is_running = answer is not None and answer[1] is not None
+    yield from database(settings, is_running)
+    yield from _gateway(answer)
+    yield from _clock(settings)
+
+
+def _versions() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer")
-
-
-def _sqlite(settings: Settings) -> Iterator[Finding]:
-    if settings.is_postgres:
-        return
-    ok = sqlite3.sqlite_version_info >= OLDEST
-    yield Finding("SQLite", ok, sqlite3.sqlite_version, "use a Python with SQLite 3.35 or newer")
+    yield Finding("Observatory", True, VERSION)
 
 
 def _folder(settings: Settings) -> Iterator[Finding]:
@@ -70,9 +76,20 @@ def _folder(settings: Settings) -> Iterator[Finding]:
         yield Finding("data folder", True, f"{folder} is not there yet; `observatory serve` makes it")
         return
     yield _mode("data folder", folder, 0o700)
-    credentials = folder / "credentials.json"
-    if credentials.exists():
-        yield _mode("credentials", credentials, 0o600)
+    key = settings.log_key_path
+    private = {
+        "credentials": folder / "credentials.json",
+        "log key": key,
+        "last signed": key.with_name(f"{key.name}.signed"),
+    }
+    if not settings.is_postgres:
+        private["database file"] = Path(settings.database_url.removeprefix("sqlite:///"))
+    for name, path in private.items():
+        if path.exists():
+            yield _mode(name, path, 0o600)
+    if (folder / "credentials.json").exists() and not key.exists():
+        told = "put it back where log_key says, from where keys are kept; without it nothing is signed"
+        yield Finding("log key", False, f"there is none at {key}", told)
     writable = os.access(folder, os.W_OK)
     yield Finding(
         "folder rights", writable, "writable" if writable else "not writable", f"run as the owner of {folder}"
@@ -95,67 +112,40 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     )
 
 
-def _database(settings: Settings) -> Iterator[Finding]:
-    if settings.is_postgres:
-        from observatory.cli.trail import open_trail
-
-        try:
-            trail = open_trail(settings.database_url)
-            events = sum(head.sequence_number for head in trail.heads())
-            trail.close()
-        except CommandFailed as error:
-            yield Finding("database", False, str(error), "check --db, or run `observatory migrate`")
-            return
-        yield Finding("database", True, f"PostgreSQL, {events:,} events")
-        return
-    path = Path(settings.database_url.removeprefix("sqlite:///"))
-    if not path.exists():
-        yield Finding("database", True, "not made yet; `observatory serve` makes it")
-        return
-    yield from _sqlite_file(path)
-
-
-def _sqlite_file(path: Path) -> Iterator[Finding]:
-    from alembic.script import ScriptDirectory
-
-    from observatory.store.migrate import SCRIPTS
-
-    newest = ScriptDirectory(str(SCRIPTS)).get_current_head()
+def _answer(settings: Settings) -> tuple[str, httpx2.Response | None] | None:
+    """(address, what it said); None where none was ever started."""
     try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
-        connection.close()
-    except sqlite3.Error as error:
-        yield Finding("database", False, f"{path}: {error}", "restore it from a backup or an export")
-        return
-    told = f"schema {revision}" + ("" if revision == newest else f", this program has {newest}")
-    yield Finding("database", revision == newest, told, "run `observatory migrate`, or upgrade the program")
-    try:
-        # Sets and reads back every pragma, as the gateway does; raises when one is not accepted.
-        connect(path).close()
-    except StartupError as error:
-        yield Finding("pragmas", False, str(error), "use a local disk")
-        return
-    yield Finding("pragmas", True, ", ".join(f"{name}={value}" for name, value in PRAGMAS.items()))
-
-
-def _gateway(settings: Settings) -> Iterator[Finding]:
-    known = read_credentials(settings.folder)
+        known = read_credentials(settings.folder)
+    except CommandFailed:
+        return None
     if known is None:
+        return None
+    try:
+        return known["url"], httpx2.get(f"{known['url']}/readyz", timeout=3, trust_env=False)
+    except httpx2.TransportError:
+        return known["url"], None
+
+
+def _gateway(answer: tuple[str, httpx2.Response | None] | None) -> Iterator[Finding]:
+    if answer is None:
         yield Finding("gateway", True, "never started on this folder; `observatory serve` starts it")
         return
-    url = known["url"]
-    try:
-        answer = httpx2.get(f"{url}/readyz", timeout=3, trust_env=False)
-    except httpx2.TransportError:
+    url, said = answer
+    if said is None:
         yield Finding("gateway", False, f"no answer at {url}", "start it with `observatory serve`")
         return
-    yield Finding("gateway", answer.status_code == 200, f"{url} answers {answer.status_code}", "see its log")
+    yield Finding("gateway", said.status_code == 200, f"{url} answers {said.status_code}", "see its log")
     with suppress(KeyError, ValueError, TypeError):
-        skew = abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time())
+        skew = abs(parsedate_to_datetime(said.headers["date"]).timestamp() - time.time())
         yield Finding(
-            "clock", skew <= MOST_SKEW_S, f"{skew:.0f} s from the gateway's", "synchronise the clocks"
+            "gateway clock",
+            skew <= MOST_SKEW_S,
+            f"{skew:.0f} s from this machine's",
+            "synchronise the clocks",
         )
+    with suppress(ValueError, KeyError, TypeError):
+        detail = said.json()["detail"]
+        yield Finding("gateway's word", False, str(detail), "see docs/guides/operate.md")
 
 
 def _clock(settings: Settings) -> Iterator[Finding]:
@@ -165,14 +155,20 @@ def _clock(settings: Settings) -> Iterator[Finding]:
     ok = time.time() > max(newest - MOST_SKEW_S, 1_735_689_600)
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     yield Finding("time", ok, now, "set the system clock; audit times come from it")
+    synchronised = _is_synchronised()
+    if synchronised is None:
+        yield Finding("time service", True, "whether the clock is kept right cannot be known here")
+    else:
+        told = "the clock is kept right" if synchronised else "the kernel says nobody keeps the clock right"
+        yield Finding("time service", True, told)
 
 
-CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
-    _python,
-    _sqlite,
-    _folder,
-    _disk,
-    _database,
-    _gateway,
-    _clock,
-)
+def _is_synchronised() -> bool | None:
+    """As the kernel was told by whoever keeps the time; None where it cannot be asked."""
+    try:
+        ask = ctypes.CDLL(None, use_errno=True).adjtimex
+    except (OSError, AttributeError):
+        return None
+    told = ctypes.create_string_buffer(512)  # larger than any kernel's struct; zero modes: only read
+    state = ask(told)
+    return None if state < 0 else state != UNSYNCHRONISED

@@ -141,6 +141,8 @@ def _show(path: Path, found: Found) -> None:
     sentences = {one.what: one.sentence for one in found.breaks}
     for name in CHECKS:
         more = f"  {sentences[name]}" if name in sentences else ""
+        if name == "records" and found.shredded and found.checks[name]:
+            more = f"  the words of {found.shredded:,} shredded by order"
         if name == "signature" and found.checks[name] and not found.pinned:
             more = f"  {PIN}"
         say(f"  {name:<12} {WORDS[found.checks[name]]}{more}")

@@ -317,4 +317,5 @@ def words_of(door: Api, body: _Body) -> bytes | None:
     found = msgspec.json.decode(door.bytes(path, start=body.index or 0, limit=1), type=_Thoughts)
     if body.event_type == "thought_session_started":
         return found.session.intent.encode()
-    return bytes(found.items[0].content)
+    content = bytes(found.items[0].content)
+    return b"" if content == b"null" else content  # shredded: nothing is left, as in the database

@@ -99,25 +99,29 @@ def shred(
     message: Annotated[str | None, Parameter(help="The message's id, whole.")] = None,
     *,
     session: Annotated[str | None, Parameter(help="Every message of this session instead.")] = None,
+    thoughts: Annotated[str | None, Parameter(help="Every thought of this session instead.")] = None,
     reason: Annotated[str, Parameter(help="Why; it is kept in the record.")],
     yes: Yes = False,
     json: Json = False,
     gateway: Gateway = ANY,
 ) -> None:
-    """Destroy the bytes of a message, or of a session's; every proof stays. It cannot be undone."""
-    if (message is None) == (session is None):
-        raise Misused("give a message, or --session and no message")
-    named = message or session or ""
+    """Destroy the bytes of a message, of a session's, or its thoughts; proofs stay. It cannot be undone."""
+    if [message, session, thoughts].count(None) != 2:
+        raise Misused("give a message, or --session, or --thoughts, and one of them only")
+    named = message or session or thoughts or ""
     with hand(gateway, json, "admin") as door:
         typed(f"The bytes of {named} will be gone for good.", named, yes)
         body = {"reason": reason, "confirm": named}
         if message is not None:
             answer = door.ask("POST", "/v1/messages/shred", body | {"message_id": named})
-        else:
+        elif session is not None:
             answer = door.ask("POST", f"{path_of('sessions', named)}/shred", body)
+        else:
+            answer = door.ask("POST", f"{path_of('sessions', named)}/thoughts/shred", body)
     held = f"; {answer['held']} held for a person stay" if answer["held"] else ""
     by = f" by event {answer['event']}" if answer["event"] is not None else ""
-    tell(answer, json, f"{answer['shredded']} payloads shredded{by}{held}")
+    what = "payloads" if thoughts is None else "thoughts"
+    tell(answer, json, f"{answer['shredded']} {what} shredded{by}{held}")
 
 
 def retention(
@@ -125,6 +129,7 @@ def retention(
         str | None, Parameter(help="A number of days, or forever; without it, what is set.")
     ] = None,
     *,
+    thoughts: Annotated[bool, Parameter(negative=(), help="Words of thoughts go too.")] = False,
     yes: Yes = False,
     json: Json = False,
     gateway: Gateway = ANY,
@@ -134,18 +139,20 @@ def retention(
         if days is None:
             answer = door.ask("GET", "/v1/retention")
         else:
-            answer = door.ask("PUT", "/v1/retention", {"days": _days(days, yes)})
+            body = {"days": _days(days, yes, thoughts), "thoughts": thoughts}
+            answer = door.ask("PUT", "/v1/retention", body)
     kept = "for ever" if answer["days"] is None else f"for {answer['days']} days"
     if json:
         show_json(answer)
     else:
-        say(f"payloads are kept {kept}")
+        say(f"payloads{' and thoughts' if answer['thoughts'] else ''} are kept {kept}")
 
 
-def _days(text: str, yes: bool) -> int | None:
+def _days(text: str, yes: bool, thoughts: bool) -> int | None:
     if text == "forever":
         return None
     if not text.isdigit() or not 1 <= int(text) <= 36_500:
         raise Misused("give a number of days from 1 to 36500, or forever")
-    confirm(f"Shred every payload older than {text} days, now and from now on?", yes)
+    what = "payload and thought" if thoughts else "payload"
+    confirm(f"Shred every {what} older than {text} days, now and from now on?", yes)
     return int(text)

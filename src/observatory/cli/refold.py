@@ -71,6 +71,10 @@ class Refold:
             self._memory.head = Head(entry.sequence_number, event["hash_chain"]["event_hash"])
         return changes
 
+    def finish(self) -> None:
+        """After the last page: CommandFailed for what was promised by none of them."""
+        self._thoughts.finish()
+
     def saved(self) -> None:
         """Rows just written are not changed any more."""
         for row in self._memory.changed:

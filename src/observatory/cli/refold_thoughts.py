@@ -31,6 +31,8 @@ class ThoughtRows:
         self._sessions: dict[str, Row] = {}
         self._tasks: dict[str, Row] = {}
         self._leaves: dict[str, list[bytes]] = {}
+        # Without words, in the file: an order must come that names them. None is a session's intent.
+        self._bare: set[tuple[str, int | None]] = set()
 
     def apply(self, entry: Entry, event: Event, session: Session | None, changes: Changes) -> None:
         body = event["body"]
@@ -44,20 +46,24 @@ class ThoughtRows:
         if kind == "thought_recorded":
             self._record(entry, event, row, writes)
         elif kind == "thought_chain_verified":
-            writes += concluding.remember(row, body["records"])
+            writes += concluding.remember(row, body["records"], entry.sequence_number)
         elif kind == "chain_broken":
             writes += concluding.forget(row)
         elif kind == "thought_session_sealed":
             leaves = self._leaves.pop(row["session_id"])
             writes += concluding.tree_of(row, leaves, to_ns(event["timestamp"]))
             _must_be(row["root"] == body["root"], entry)
+        elif kind == "thoughts_shredded":
+            self._forget(entry, body, row, writes)
         elif kind == "thought_session_ended":
             row["ended_ns"] = to_ns(event["timestamp"])
             writes.append(Write("thought_sessions", {"ended_ns": row["ended_ns"]}, where_of(row)))
 
     def _begin(self, entry: Entry, event: Event, session: Session | None, writes: list[Write]) -> None:
         body, intent = event["body"], (entry.words or b"").decode()
-        _must_be(body["intent_hash"] == "sha256:" + sha256(intent.encode()).hexdigest(), entry)
+        if body["intent_hash"] != "sha256:" + sha256(intent.encode()).hexdigest():
+            _must_be(not intent, entry)
+            self._bare.add((body["session_id"], None))
         told = ("session_id", "caller", "task_id", "started_at", "genesis", "predecessor_session_id")
         row: Row = {"tenant_id": self._tenant_id} | {name: body[name] for name in told}
         row |= {
@@ -71,6 +77,7 @@ class ThoughtRows:
             "open_tasks": 0,
             "last_chain_hash": body["genesis"],
             "verified_records": None,
+            "verified_by": None,
             "sealed_ns": None,
             "root": None,
             "ended_ns": None,
@@ -116,19 +123,22 @@ class ThoughtRows:
         )
         told = Hashes(body["content_hash"], body["chain_hash"], body["parent_chain_hash"])
         try:
-            hashes = ledger.link(thought, row["last_chain_hash"])
+            if content:
+                holds = ledger.link(thought, row["last_chain_hash"]) == told
+            else:
+                holds = ledger.relinked(thought, told, row["last_chain_hash"])
+                self._bare.add((row["session_id"], body["index"]))
         except ValueError:  # words without a canonical text
-            hashes = None
-        if hashes is None or hashes != told:
-            raise _not_told(entry)
-        self._leaves[row["session_id"]].append(ledger.leaf(hashes))
+            holds = False
+        _must_be(holds, entry)
+        self._leaves[row["session_id"]].append(ledger.leaf(told))
         key = task_key(row["session_id"], thought.task_id)
         if key not in self._tasks:
             writes += self._task(row, thought.task_id, thought.author, event)
         writes.append(
             Write(
                 "thought_records",
-                row_of(self._tenant_id, thought, hashes, entry.sequence_number, event["audit_event_id"]),
+                row_of(self._tenant_id, thought, told, entry.sequence_number, event["audit_event_id"]),
             )
         )
         if thought.type == "reflection":
@@ -140,9 +150,27 @@ class ThoughtRows:
                 "closed_ns": to_ns(event["timestamp"]),
             }
             writes.append(Write("thought_tasks", closed, {"tenant_id": self._tenant_id, "task_key": key}))
-        row |= {"records": row["records"] + 1, "last_chain_hash": hashes.chain_hash}
+        row |= {"records": row["records"] + 1, "last_chain_hash": told.chain_hash}
         changed = {name: row[name] for name in ("records", "last_chain_hash", "open_tasks")}
         writes.append(Write("thought_sessions", changed, where_of(row)))
+
+    def _forget(self, entry: Entry, body: dict[str, Any], row: Row, writes: list[Write]) -> None:
+        """An order is followed; words that are there in spite of it go too."""
+        session_id, number = row["session_id"], entry.sequence_number
+        if indexes := list(body["records"]):
+            where = where_of(row) | {"record_index": indexes}
+            writes.append(Write("thought_records", {"content": b"", "shredded_by": number}, where))
+        if body["intent"]:
+            changed = {"intent": "", "intent_shredded_by": number}
+            row |= changed
+            writes.append(Write("thought_sessions", changed, where_of(row)))
+        self._bare -= {(session_id, one) for one in (*indexes, *([None] if body["intent"] else []))}
+
+    def finish(self) -> None:
+        if self._bare:
+            raise CommandFailed(
+                "the words of a thought are missing, and no event orders them to go; nothing was imported"
+            )
 
 
 def _must_be(holds: bool, entry: Entry) -> None:

@@ -102,6 +102,7 @@ def _unit(
             transaction.save(memory, changes)
             refold.saved()
             advance(len(page))
+        refold.finish()
         if memory.head.event_hash != manifest.last_hash:
             raise CommandFailed("the export changed while it was read; nothing was imported")
 

@@ -41,7 +41,9 @@ def thoughts(session: str, *, verify: Verify = False, json: Json = False, gatewa
     if verify:
         broken = found["verified"]["first_broken_index"]
         held = found["verified"]["valid"]
-        note("the chain holds" if held else f"the chain is BROKEN at record {broken}")
+        gone = found["verified"].get("shredded", 0)
+        but = f"; the words of {gone} records were shredded by order" if gone else ""
+        note(f"the chain holds{but}" if held else f"the chain is BROKEN at record {broken}")
     head = found["session"]
     grade = "proof-grade" if head["proof_grade"] else "not proof-grade"
     seal = f"sealed {when(head['sealed_at'])}, root {head['root']}" if head["root"] else "not sealed"
@@ -60,6 +62,8 @@ def _whole(door: Api, path: str) -> Row:
 def _words(item: Row) -> str:
     """The first thing it must say, and of a decision why."""
     content = item["content"]
+    if content is None:
+        return f"(shredded by event {item['shredded_by']})"
     first = {"plan": "trajectory", "analysis": "observation", "decision": "choice", "reflection": "happened"}
     said = [content.get(first[item["type"]]), content.get("why")]
     texts = [", ".join(map(str, one)) if isinstance(one, list) else str(one) for one in said if one]

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
 from observatory.cli.terminal import CommandFailed
 from observatory.ledger.export import Archived, Entry
@@ -151,7 +152,7 @@ class SqliteTrail:
         self._path = path
         try:
             self._connection = sqlite3.connect(
-                f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=10
+                f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=10
             )
             self._connection.execute("PRAGMA query_only=1")
             self._connection.execute("PRAGMA mmap_size=1073741824")

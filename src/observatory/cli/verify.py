@@ -99,8 +99,8 @@ def verify(
     else:
         place = settings_module.load({"data": data, "db": db}).database_url
         reports = [
-            _of_database(place, head, claim, kept, (from_, to), workers, payloads)
-            for head, claim in _heads(place, tenant)
+            of_database(place, head, claim, kept, (from_, to), workers, payloads)
+            for head, claim in heads(place, tenant)
         ]
     if json:
         show_json({"valid": all(report.valid for report in reports), "tenants": reports})
@@ -110,7 +110,7 @@ def verify(
     return 0 if all(report.valid for report in reports) else 2
 
 
-def _heads(source: str, tenant: str | None) -> list[tuple[TrailHead, Claimed]]:
+def heads(source: str, tenant: str | None) -> list[tuple[TrailHead, Claimed]]:
     """Checkpoints are read before the heads: a running gateway signs nothing that is not there."""
     trail = open_trail(source)
     try:
@@ -125,7 +125,7 @@ def _heads(source: str, tenant: str | None) -> list[tuple[TrailHead, Claimed]]:
     return [(head, claims[head.tenant_id]) for head in chosen]
 
 
-def _of_database(
+def of_database(
     source: str,
     head: TrailHead,
     claim: Claimed,

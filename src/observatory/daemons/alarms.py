@@ -13,6 +13,7 @@ from typing import Protocol
 
 from observatory.daemons import home
 from observatory.daemons.home import Watch
+from observatory.daemons.measures import Looks, Measure
 from observatory.errors import ObservatoryError
 from observatory.gateway import loop_alarms
 from observatory.insight.alarms import Findings
@@ -33,6 +34,12 @@ class Alarms:
         self._house, self._findings = house, findings
         self._watch = Watch(house.store)
         self._cursors: dict[str, int] = {}
+        self._looks = Looks("alarms")
+        self._told = 0
+
+    def measures(self) -> list[Measure]:
+        told = Measure("observatory_alarms_told_total", "counter", "Findings put on record", self._told)
+        return [told, *self._looks.measures()]
 
     async def run(self) -> None:
         """The daemon, apart from the house's clock: no deadline waits for a slow derived store."""
@@ -45,6 +52,7 @@ class Alarms:
 
     async def look(self, now_ns: int) -> int:
         """How many were told of; raises what the stores and the committer raise."""
+        self._looks.look()
         told = 0
         for tenant_id, head in await self._watch.awake():
             folded = (await self._findings.progress(tenant_id)).seq
@@ -57,6 +65,7 @@ class Alarms:
             acts = [loop_alarms.tell(who, finding, now_ns) for finding in found]
             verdicts = await self._house.committer.submit(tenant_id, acts)
             told += sum(verdict.answer == 1 for verdict in verdicts)
+            self._told += len(verdicts)
             self._cursors[tenant_id] = found[-1].finding_id
         return told
 

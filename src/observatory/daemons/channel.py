@@ -107,10 +107,15 @@ class Channel:
         self._looked = False
         self.is_doubtful = False  # the key must be looked at again before anything more is sent
         self.closing = False
+        self.again = 0  # sent again on this connection
 
     @property
     def is_behind(self) -> bool:
         return self._behind
+
+    @property
+    def waiting(self) -> int:
+        return len(self._buffer)
 
     def hand(self, delivery: Delivery) -> None:
         """Called in order. What does not fit is left to the database."""
@@ -206,7 +211,9 @@ class Channel:
             page = await self._page(after=after, until=floor)
             found += page.found
             after = page.end
-        return [one for one in found if not self._keeps_back(one)]
+        passed = [one for one in found if not self._keeps_back(one)]
+        self.again += len(passed)
+        return passed
 
     async def _page(self, after: int, until: int | None = None, kind: str | None = None) -> Page:
         self.is_doubtful = True  # unlike what is handed over, a page says nothing about access

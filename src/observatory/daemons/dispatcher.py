@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from observatory.daemons.channel import Channel, Page
+from observatory.daemons.measures import Looks, Measure
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StoreError
 from observatory.gateway import inbox
 from observatory.ports import Archive, Arrived, Bus, Delivery, Directory, Inbox, Pending, Stops
@@ -70,6 +71,23 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._due: set[str] = set()
         self._owed: deque[Act] = deque(maxlen=10_000)
+        self._looks = Looks("dispatcher")
+        self._handed = self._again = 0
+
+    def measures(self) -> list[Measure]:
+        channels = [channel for room in self._rooms.values() for channel in room.all()]
+        again = self._again + sum(channel.again for channel in channels)
+        waiting = sum(channel.waiting for channel in channels)
+        behind = sum(channel.is_behind for channel in channels)
+        return [
+            Measure("observatory_agent_channels", "gauge", "Channels of agents", len(channels)),
+            Measure("observatory_deliveries_total", "counter", "Deliveries handed to channels", self._handed),
+            Measure("observatory_redeliveries_total", "counter", "Deliveries sent again", again),
+            Measure("observatory_deliveries_waiting", "gauge", "Deliveries ready in channels", waiting),
+            Measure("observatory_channels_behind", "gauge", "Channels that read the database", behind),
+            Measure("observatory_partings_owed", "gauge", "Closings not written yet", len(self._owed)),
+            *self._looks.measures(),
+        ]
 
     @property
     def channels(self) -> int:
@@ -87,6 +105,7 @@ class Dispatcher:
         try:
             yield channel
         finally:
+            self._again += channel.again
             group.remove(channel)
             if not group:
                 room.channels.pop(welcome.agent_no, None)
@@ -119,6 +138,7 @@ class Dispatcher:
             group.create_task(self._listen())
             looked = 0.0
             while True:
+                self._looks.look()
                 due, self._due = self._due, set()
                 if time.monotonic() - looked >= LOOK_S:
                     due, looked = set(self._rooms), time.monotonic()
@@ -181,6 +201,7 @@ class Dispatcher:
             for delivery in await self._given(room.tenant_id, found):
                 for channel in room.channels.get(delivery.agent_no, ()):
                     channel.hand(delivery)
+                    self._handed += 1
 
     async def _given(self, tenant_id: str, found: list[Delivery]) -> list[Delivery]:
         """Injected prompts are marked as given before anyone sends them; those withdrawn are left out."""

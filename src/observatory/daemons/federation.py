@@ -12,14 +12,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from observatory.daemons import home
 from observatory.daemons.home import Watch
 from observatory.daemons.log_key import Mark
+from observatory.daemons.measures import Measure
 from observatory.daemons.outward import Heard, Outward, Unreachable
 from observatory.daemons.sealer import Sealer
 from observatory.errors import ObservatoryError
@@ -27,7 +29,7 @@ from observatory.gateway import federation as acts
 from observatory.gateway.federation import witness_of
 from observatory.insight.federation import FederationRows
 from observatory.insight.log import Checkpoint, LogBroken, LogRows
-from observatory.ledger import note, witness
+from observatory.ledger import note, tlog_proof, witness
 from observatory.ledger.note import BadNote
 from observatory.ledger.witness import Head, Offer
 from observatory.ports import EventFilter
@@ -37,6 +39,7 @@ LOOK_S = 5.0
 AGAIN_S = 15.0  # who could not be reached is asked again so soon
 ASK_S = 5.0  # witnesses are waited for before a log is gone on with; twice that for a whole house
 AT_ONCE = 16
+MOST_ROTATIONS = 8  # a witness that was away for more of them is told by its people
 QUIET = 64  # so many events are looked at to see whether they are worth an offer
 State = Literal["never", "cosigned", "unreachable", "refused", "ahead"]
 Row = dict[str, Any]
@@ -65,6 +68,10 @@ class Federation:
         self._unheard: dict[str, float] = {}  # tenants of whose witnesses one is to be asked again
         self._patience_s = 2 * ASK_S
         self.told: dict[str, Told] = {}
+        self._begun_ns = time.time_ns()
+        self._cosigned_ns: dict[str, int] = {}  # by whom a checkpoint was cosigned since the start, and when
+        self._asks: dict[str, set[str]] = {}  # of each tenant the peers that are asked
+        self._doubted: dict[str, int] = {}  # and the heads that are not believed
 
     async def run(self) -> None:
         while True:
@@ -87,11 +94,40 @@ class Federation:
             del self._unheard[tenant_id]
             self._ask(tenant_id)
         for tenant_id, head in await self._watch.awake():
-            peers = [row for row in await self.peers(tenant_id) if row["url"] or row["log_url"]]
+            known = await self.peers(tenant_id)
+            peers = [row for row in known if row["url"] or row["log_url"]]
+            await self._count(tenant_id, known)
             if not peers:
                 self._watch.rest(tenant_id, head)
             due += [(tenant_id, row) for row in peers if self._next.get(row["peer_id"], 0.0) <= now]
         await asyncio.gather(*(self._visit(tenant_id, row) for tenant_id, row in due))
+
+    async def _count(self, tenant_id: str, peers: list[Row]) -> None:
+        """For `measures`, which reads nothing."""
+        self._asks[tenant_id] = {row["peer_id"] for row in peers if row["url"]}
+        heads = await self._rows.rows(tenant_id, "peer_heads") if peers else []
+        origins = {row["origin"] for row in peers}
+        self._doubted[tenant_id] = sum(
+            row["fork_kind"] is not None and row["origin"] in origins for row in heads
+        )
+
+    def measures(self) -> list[Measure]:
+        asks = [peer_id for peers in self._asks.values() for peer_id in peers]
+        states = Counter(self.told[one].state if one in self.told else "never" for one in asks)
+        oldest = min((self._cosigned_ns.get(one, self._begun_ns) for one in asks), default=None)
+        age = 0.0 if oldest is None else max(0.0, (time.time_ns() - oldest) / 1e9)
+        said = "Witnesses that are asked, by how they answered last."
+        found = [
+            Measure("observatory_peers", "gauge", said, states[state], {"state": state})
+            for state in get_args(State)
+        ]
+        said = "Seconds since the witness that is furthest behind cosigned, or since the start; a log at rest"
+        found.append(
+            Measure("observatory_peer_cosignature_age_seconds", "gauge", f"{said} is not offered.", age)
+        )
+        said = "Heads of peers' logs that are not believed: forks, rollbacks, histories without a proof."
+        found.append(Measure("observatory_peer_forks", "gauge", said, sum(self._doubted.values())))
+        return found
 
     async def _visit(self, tenant_id: str, peer: Row) -> None:
         """One peer that hangs holds up its place among `AT_ONCE`, and for ten seconds."""
@@ -131,20 +167,66 @@ class Federation:
         found = await self._log.checkpoint(tenant_id)
         if found is None:
             return "never", "nothing of this log is signed yet"
-        old = await self._rows.cosigned(tenant_id, peer["peer_id"])
-        heard = await self._send(tenant_id, peer, found, old)
-        if heard.code == 409 and heard.kind == witness.SIZE_TYPE:
-            old = note.read_size(heard.body.decode("ascii", "replace").removesuffix("\n"))
-            if old > found.size:
-                await self._hear(tenant_id)
-                return "ahead", f"this witness says that it cosigned {old:,} events; {found.size:,} are here"
-            heard = await self._send(tenant_id, peer, found, old)
+        before = await self._rows.cosigned(tenant_id, peer["peer_id"])
+        heard, ahead = await self._cosign(tenant_id, peer, found)
+        if heard.code == 403 and await self._lead(tenant_id, peer):
+            heard, ahead = await self._cosign(tenant_id, peer, found)
+        elif heard.code == 200:
+            for number in await self._rotations(tenant_id):
+                if before < number <= found.size:  # cosigned by the key before it, for the last time
+                    await self._show_key(tenant_id, peer, number)
+                    break
+        if ahead:
+            await self._hear(tenant_id)
+            return "ahead", f"this witness says that it cosigned {ahead:,} events; {found.size:,} are here"
         if heard.code == 200:
-            await self._keep(tenant_id, peer, found, heard.body)
             return "cosigned", None
         if heard.code == 422:  # it has another history of this log; see whether our key signed it
             await self._hear(tenant_id)
         return "refused", f"this witness answered {heard.code}{MEANT.get(heard.code, '')}"
+
+    async def _cosign(self, tenant_id: str, peer: Row, found: Checkpoint) -> tuple[Heard, int]:
+        """How it answered, its cosignature kept if it is one; and its size, where that lies past ours."""
+        old = await self._rows.cosigned(tenant_id, peer["peer_id"])
+        heard = await self._send(tenant_id, peer, found, min(old, found.size))
+        if heard.code == 409 and heard.kind == witness.SIZE_TYPE:
+            old = note.read_size(heard.body.decode("ascii", "replace").removesuffix("\n"))
+            if old > found.size:
+                return heard, old
+            heard = await self._send(tenant_id, peer, found, old)
+        if heard.code == 200:
+            await self._keep(tenant_id, peer, found, heard.body)
+        return heard, 0
+
+    async def _lead(self, tenant_id: str, peer: Row) -> bool:
+        """From a key that this witness knows to the one in force, rotation by rotation; whether it follows.
+
+        Which it knows is found from the newest on: the first checkpoint over a rotation is signed by both.
+        """
+        passed: list[int] = []
+        for number in await self._rotations(tenant_id):
+            if await self._show_key(tenant_id, peer, number):
+                return all([await self._show_key(tenant_id, peer, later) for later in reversed(passed)])
+            passed.append(number)
+        return False
+
+    async def _rotations(self, tenant_id: str) -> list[int]:
+        """The events from which on another key signs, the newest first."""
+        keys = await self._rows.rows(tenant_id, "log_keys")
+        return sorted((row["since"] for row in keys if row["since"]), reverse=True)[:MOST_ROTATIONS]
+
+    async def _show_key(self, tenant_id: str, peer: Row, number: int) -> bool:
+        """The rotation told of by this event: its checkpoint first, then the proof of the event in it."""
+        event = await self._log.event(tenant_id, number)
+        found = await self._rows.first_over(tenant_id, number)
+        if event is None or found is None:
+            return False
+        if (await self._cosign(tenant_id, peer, found))[0].code != 200:
+            return False
+        hashes = await self._sealer.tree.inclusion(tenant_id, number - 1, found.size)
+        body = tlog_proof.write(number - 1, hashes, found.note, event.record)
+        heard = await self.outward.post(f"{peer['url'].rstrip('/')}/follow-key", body)
+        return heard.code == 200
 
     async def _send(self, tenant_id: str, peer: Row, found: Checkpoint, old: int) -> Heard:
         proof: Sequence[bytes] = ()
@@ -164,6 +246,7 @@ class Federation:
         row = acts.Cosigned(found.size, key.name, peer["peer_id"], line, seen_s)
         act = acts.keep_cosignature(self._house.principal_of_house(tenant_id), row, time.time_ns())
         await self._house.committer.submit(tenant_id, [act])
+        self._cosigned_ns[peer["peer_id"]] = time.time_ns()
 
     async def see(self, tenant_id: str, peer: Row) -> None:
         """What its log shows as its head: less than was cosigned, or another, is told in our record."""

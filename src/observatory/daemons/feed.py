@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from observatory.daemons.feed_channel import Channel, Source, frame
+from observatory.daemons.measures import Looks, Measure
 from observatory.errors import ObservatoryError, StoreError
 from observatory.protocol.clock import from_ns
 
@@ -140,6 +141,16 @@ class Feed:
         self._most, self._most_of_tenant = most, most_of_tenant
         self._kept: dict[tuple[str, str], Kept] = {}
         self._wanted = asyncio.Event()
+        self._looks = Looks("feed")
+
+    def measures(self) -> list[Measure]:
+        failing = sum(one.failing_since is not None for one in self._kept.values())
+        return [
+            Measure("observatory_feed_topics", "gauge", "Folded topics kept", len(self._kept)),
+            Measure("observatory_feed_followers", "gauge", "Follows of folded topics", self.followers),
+            Measure("observatory_feed_failing", "gauge", "Topics that cannot be folded now", failing),
+            *self._looks.measures(),
+        ]
 
     @property
     def followers(self) -> int:
@@ -215,6 +226,7 @@ class Feed:
             one.is_busy = False  # whatever ended the run before ended its looks
         async with asyncio.TaskGroup() as group:
             while True:
+                self._looks.look()
                 now = loop.time()
                 await self._forget(now)
                 followed = [one for one in self._kept.values() if one.followers and not one.is_busy]

@@ -56,6 +56,10 @@ class Watch:
             if (quiet := self._quiet.get(tenant_id)) is None or quiet[0] != head or quiet[1] <= now
         ]
 
+    def wake(self, tenant_id: str) -> None:
+        """Something came up that no act told of."""
+        self._quiet.pop(tenant_id, None)
+
     def rest(self, tenant_id: str, head: int) -> None:
         """Nothing waited there, as read after `awake` told this head."""
         self._quiet[tenant_id] = (head, self._clock() + AGAIN_S)

@@ -99,7 +99,7 @@ def locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _private_bytes(path: Path) -> bytes | None:
+def private_bytes(path: Path) -> bytes | None:
     """None when it is not there; refused when others can read it."""
     try:
         mode = path.stat().st_mode
@@ -127,7 +127,7 @@ class Keyring:
     def open(cls, path: Path, passphrase: str) -> Keyring | None:
         """None when there is no such file; StartupError with a sentence when it cannot be used."""
         seen = _stamp(path)  # before it is read: what is put there meanwhile is read anew
-        content = _private_bytes(path)
+        content = private_bytes(path)
         return None if content is None else cls(path, passphrase, _keys_in(path, content, passphrase), seen)
 
     @classmethod
@@ -149,7 +149,7 @@ class Keyring:
         seen = _stamp(self.path)
         if seen in (NOWHERE, self._seen):
             return False
-        content = _private_bytes(self.path)
+        content = private_bytes(self.path)
         if content is not None:
             self._keys = _keys_in(self.path, content, self._passphrase.decode())
         self._seen = seen
@@ -157,7 +157,7 @@ class Keyring:
 
     def _stored(self) -> list[Ed25519PrivateKey]:
         """What the file holds now, without taking it over: `refresh` does, and says so."""
-        content = _private_bytes(self.path)
+        content = private_bytes(self.path)
         if content is None:
             raise StartupError(f"the log's key {self.path} is gone; restore it from where keys are kept")
         return _keys_in(self.path, content, self._passphrase.decode())
@@ -253,9 +253,22 @@ class Marks:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._seen: tuple[int, int] | None = None
+        self._known: dict[str, Mark] = {}
+
+    def of(self, tenant_id: str) -> Mark | None:
+        """What was signed last of one log; the file is read again only when it is another one.
+
+        Should that ever go unnoticed the log is opened by an older mark, and `advance`, which reads anew
+        under the lock, refuses to go on from it.
+        """
+        seen = _stamp(self.path)  # before it is read: what is put there meanwhile is read anew
+        if seen != self._seen:
+            self._known, self._seen = self.load(), seen
+        return self._known.get(tenant_id)
 
     def load(self) -> dict[str, Mark]:
-        content = _private_bytes(self.path)
+        content = private_bytes(self.path)
         if content is None:
             return {}
         try:

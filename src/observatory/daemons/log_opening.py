@@ -109,7 +109,7 @@ class Opener:
         if edge.root() != root:
             return Refusal("broken", f"its hashes do not give the root that was signed; {RESTORE}")
         origin, (keys, since) = await self.origin(tenant_id), await self.keys(tenant_id)
-        mark = (await asyncio.to_thread(self.marks.load)).get(tenant_id)
+        mark = await asyncio.to_thread(self.marks.of, tenant_id)
         known = Known(edge, root, keys, since, mark.size if mark else 0)
         try:
             lost = await self._lost(tenant_id, known, mark)

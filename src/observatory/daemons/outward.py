@@ -2,19 +2,21 @@
 
 Law: https only, on the ports of https; the name is resolved once, every address it has must be a public
 one, and that address is connected to; no redirect is followed, no proxy of the environment used; time and
-answer are bounded. What the operator of this gateway lists in `federation_allow` (`host` or `host:port`) may
+answer are bounded. What the operator of this gateway lists in `egress_allow` (`host` or `host:port`) may
 be plain http and lie anywhere. No sentence quotes what was answered.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import httpx2
@@ -26,24 +28,54 @@ WHOLE_S, CONNECT_S = 10.0, 3.0
 MOST_ADDRESSES: Final = 4
 MOST_BYTES: Final = 1 << 16
 LONGEST: Final = 1_024
+# Names asked for at once, on threads of their own: a name server that hangs takes none of the house's.
+RESOLVERS: Final = 64
+HEARD: Final = ("retry-after", "content-type")
+_HOST: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
 # Spelt out: `is_global` of the Pythons we run on lets several of these pass.
 _NOT_PUBLIC: Final = (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
     "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-    "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "::/128", "::1/128", "64:ff9b::/96", "64:ff9b:1::/48",
-    "100::/64", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "ff00::/8",
+    "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48",
+    "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/9",
+    "ff00::/8",
 )  # fmt: skip
 DENIED: Final = tuple(ip_network(text) for text in _NOT_PUBLIC)
+Resolve = Callable[[str, int], Sequence[str]]
 
 
 class Unreachable(ObservatoryError):
     """Nothing was heard that could be used; the sentence says why, for people of this tenant."""
 
 
+class NotPublic(Unreachable):
+    """An address it has lies where nobody outside has a say: in our own network, or nowhere."""
+
+
 class Heard(NamedTuple):
     code: int
     kind: str
     body: bytes
+    headers: Mapping[str, str] = {}  # of `HEARD` only, their names in small letters
+
+
+class Place(NamedTuple):
+    """Where to connect to: an address that was looked at, and under which name."""
+
+    address: str
+    port: int
+    tls: bool
+    host: str
+
+
+class _Ask(NamedTuple):
+    method: str
+    body: bytes | None
+    headers: Mapping[str, str]
+    who: str
+    timeout_s: float
+    most_bytes: int
+    is_cut: bool  # whether the beginning of a longer answer will do
 
 
 def is_public(address: str) -> bool:
@@ -53,88 +85,193 @@ def is_public(address: str) -> bool:
     return not any(found.version == one.version and found in one for one in DENIED)
 
 
+def is_whole(host: str) -> bool:
+    """Whether it is an address as it is usually written, or a name with a dot that does not end in a number.
+
+    `localhost`, `2130706433`, `0x7f.1` and `127.1` are neither: what they mean is up to who resolves them.
+    """
+    with suppress(ValueError):
+        ip_address(host)
+        return True
+    labels = host.removesuffix(".").split(".")
+    return len(labels) > 1 and all(labels) and not labels[-1][0].isdigit()
+
+
+def resolve(host: str, port: int) -> Sequence[str]:
+    """Every address this name has now; OSError or UnicodeError when it has none."""
+    return [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
 class Outward:
-    def __init__(self, allow: Sequence[str] = ()) -> None:
+    def __init__(self, allow: Sequence[str] = (), resolve: Resolve = resolve) -> None:
         self._allow = frozenset(one.strip().lower() for one in allow)
         self._tls: ssl.SSLContext | None = None  # reading the authorities takes a while; once is enough
+        self._plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # for http: it believes nobody
+        self._resolve = resolve
+        self._threads = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="names")
 
-    def check(self, url: str) -> str | None:
+    def check(self, url: str, who: str = "the peer", query: bool = False) -> str | None:
         """Why this cannot be asked, or None; its addresses are looked at when it is."""
         try:
-            self._parts(url)
+            self._parts(url, who, query)
         except Unreachable as error:
             return str(error)
         return None
 
-    def _parts(self, url: str) -> tuple[SplitResult, str, int, bool]:
-        """The URL taken apart: host, port, and whether the operator vouches for it."""
+    def _parts(
+        self, url: str, who: str = "the peer", query: bool = False, ports: frozenset[int] = PORTS
+    ) -> tuple[SplitResult, str, int, bool]:
+        """The URL taken apart, once: host, port, and whether the operator vouches for it."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
         except ValueError:
-            raise Unreachable("a peer's URL is not one") from None
+            raise Unreachable(f"{who}'s URL is not one") from None
         plain = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
-        if not host or not plain or len(url) > LONGEST or parts.scheme not in ("http", "https"):
-            raise Unreachable("a peer's URL begins with https:// and a host")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise Unreachable("a peer's URL holds no credentials, no query and no fragment")
+        known = parts.scheme in ("http", "https") and _HOST.fullmatch(host) is not None and port != 0
+        if not plain or not known or len(url) > LONGEST:
+            raise Unreachable(f"{who}'s URL begins with https:// and a host")
+        if "@" in parts.netloc or parts.fragment or (parts.query and not query):
+            what = "no credentials and no fragment" if query else "no credentials, no query and no fragment"
+            raise Unreachable(f"{who}'s URL holds {what}")
         port = port or (443 if parts.scheme == "https" else 80)
         vouched = host in self._allow or f"{host}:{port}" in self._allow
         if not vouched and parts.scheme == "http":
-            raise Unreachable("a peer is asked over https, unless federation_allow lists its host")
-        if not vouched and port not in PORTS:
-            raise Unreachable("a peer is asked on port 443 or 8443, unless federation_allow lists its host")
+            raise Unreachable(f"{who} is asked over https, unless egress_allow lists its host")
+        if not vouched and not is_whole(host):
+            raise NotPublic(f"{who}'s host is no name that means the same to everybody")
+        if not vouched and port not in ports:
+            named = " or ".join(str(one) for one in sorted(ports))
+            raise Unreachable(f"{who} is asked on port {named}, unless egress_allow lists its host")
         return parts, host, port, vouched
 
     async def get(self, url: str) -> Heard:
-        return await self._ask("GET", url, None)
+        return await self._ask(url, _Ask("GET", None, _PLAIN, "the peer", WHOLE_S, MOST_BYTES, False))
 
     async def post(self, url: str, body: bytes) -> Heard:
-        return await self._ask("POST", url, body)
+        return await self._ask(url, _Ask("POST", body, _PLAIN, "the peer", WHOLE_S, MOST_BYTES, False))
 
-    async def _ask(self, method: str, url: str, body: bytes | None) -> Heard:
-        parts, host, port, vouched = self._parts(url)
-        try:
-            async with asyncio.timeout(WHOLE_S):
-                for address in await self._addresses(host, port, vouched):
-                    with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):  # the next may listen
-                        return await self._exchange(method, parts, host, address, port, body)
-                raise Unreachable("the peer cannot be reached")
-        except TimeoutError:
-            raise Unreachable("the peer did not answer in time") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError):
-            raise Unreachable("the peer cannot be reached") from None
-
-    async def _addresses(self, host: str, port: int, vouched: bool) -> list[str]:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = [str(one[4][0]) for one in found]
-        if not vouched and not all(is_public(one) for one in addresses):
-            raise Unreachable("the peer's address is not a public one; federation_allow may list its host")
-        return addresses[:MOST_ADDRESSES]
-
-    async def _exchange(
-        self, method: str, parts: SplitResult, host: str, address: str, port: int, body: bytes | None
+    async def send(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        who: str = "the receiver",
+        timeout_s: float = 15.0,
+        most_bytes: int = MOST_BYTES,
     ) -> Heard:
+        """The code is the answer. Of what follows the beginning is kept, as far as it came in time."""
+        return await self._ask(url, _Ask("POST", body, headers, who, timeout_s, most_bytes, True))
+
+    async def address(
+        self,
+        url: str,
+        *,
+        who: str = "the receiver",
+        ports: frozenset[int] = PORTS,
+        query: bool = False,
+        timeout_s: float = CONNECT_S,
+    ) -> Place:
+        """For who must connect by other means: the first of the addresses, all of which were looked at."""
+        return (await self.addresses(url, who=who, ports=ports, query=query, timeout_s=timeout_s))[0]
+
+    async def addresses(
+        self,
+        url: str,
+        *,
+        who: str = "the receiver",
+        ports: frozenset[int] = PORTS,
+        query: bool = False,
+        timeout_s: float = CONNECT_S,
+    ) -> list[Place]:
+        """All of them, in the order in which they are tried."""
+        parts, host, port, vouched = self._parts(url, who, query, ports)
+        try:
+            async with asyncio.timeout(timeout_s):
+                found = await self._addresses(host, port, vouched, who)
+        except TimeoutError:
+            raise Unreachable(f"{who} did not answer in time") from None
+        except (OSError, UnicodeError):
+            raise Unreachable(f"{who} cannot be reached") from None
+        return [Place(one, port, parts.scheme == "https", host) for one in found]
+
+    async def _ask(self, url: str, ask: _Ask) -> Heard:
+        parts, host, port, vouched = self._parts(url, ask.who, ask.is_cut)
+        try:
+            async with asyncio.timeout(ask.timeout_s) as limit:
+                for address in await self._addresses(host, port, vouched, ask.who):
+                    with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):  # the next may listen
+                        return await self._exchange(ask, parts, Place(address, port, False, host), limit)
+                raise Unreachable(f"{ask.who} cannot be reached")
+        except TimeoutError:
+            raise Unreachable(f"{ask.who} did not answer in time") from None
+        except httpx2.TimeoutException:
+            raise Unreachable(f"{ask.who} did not answer in time") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError):
+            raise Unreachable(f"{ask.who} cannot be reached") from None
+
+    async def _addresses(self, host: str, port: int, vouched: bool, who: str) -> list[str]:
+        loop = asyncio.get_running_loop()
+        found = list(await loop.run_in_executor(self._threads, self._resolve, host, port))
+        if not found:
+            raise Unreachable(f"{who} cannot be reached")
+        if not vouched and not all(is_public(one) for one in found):
+            raise NotPublic(f"{who}'s address is not a public one; egress_allow may list its host")
+        return found[:MOST_ADDRESSES]
+
+    async def _exchange(self, ask: _Ask, parts: SplitResult, place: Place, limit: asyncio.Timeout) -> Heard:
         """To the very address that was looked at, under the name that was asked for."""
-        shown = f"[{address}]" if ":" in address else address
-        target = f"{parts.scheme}://{shown}:{port}{parts.path or '/'}"
-        named = f"[{host}]" if ":" in host else host
-        headers = {"host": f"{named}:{port}", "content-type": "text/plain", "accept-encoding": "identity"}
-        timeout = httpx2.Timeout(WHOLE_S, connect=CONNECT_S)
-        self._tls = self._tls or httpx2.create_ssl_context(trust_env=False)
+        query = f"?{parts.query}" if parts.query else ""
+        target = f"{parts.scheme}://{_shown(place.address)}:{place.port}{parts.path or '/'}{query}"
+        headers = {"accept-encoding": "identity", **ask.headers, "host": f"{_shown(place.host)}:{place.port}"}
+        timeout = httpx2.Timeout(ask.timeout_s, connect=CONNECT_S)
+        if parts.scheme == "https" and self._tls is None:
+            self._tls = httpx2.create_ssl_context(trust_env=False)
         async with (
             httpx2.AsyncClient(
-                verify=self._tls, trust_env=False, follow_redirects=False, timeout=timeout
+                verify=self._tls or self._plain, trust_env=False, follow_redirects=False, timeout=timeout
             ) as client,
             client.stream(
-                method, target, content=body, headers=headers, extensions={"sni_hostname": host}
+                ask.method,
+                target,
+                content=ask.body,
+                headers=headers,
+                extensions={"sni_hostname": place.host},
             ) as answer,
         ):
-            heard = bytearray()
+            body = await (_beginning if ask.is_cut else _whole)(ask, answer, limit)
+            kept = {name: answer.headers[name][:200] for name in HEARD if name in answer.headers}
+            kind = kept.get("content-type", "").partition(";")[0].strip().lower()
+            return Heard(answer.status_code, kind, body, kept)
+
+
+_PLAIN: Final = {"content-type": "text/plain"}
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def _whole(ask: _Ask, answer: Any, _: asyncio.Timeout) -> bytes:
+    heard = bytearray()
+    async for part in answer.aiter_raw():
+        heard += part
+        if len(heard) > ask.most_bytes:
+            raise Unreachable(f"{ask.who} answered more than a witness would")
+    return bytes(heard)
+
+
+async def _beginning(ask: _Ask, answer: Any, limit: asyncio.Timeout) -> bytes:
+    """Who drips, breaks off or never ends has answered all the same: its code is known."""
+    heard = bytearray()
+    ends = limit.when()
+    assert ends is not None
+    with suppress(TimeoutError, httpx2.HTTPError, OSError):
+        # A little before the whole exchange would be given up.
+        async with asyncio.timeout_at(ends - min(0.5, ask.timeout_s / 10)):
             async for part in answer.aiter_raw():
                 heard += part
-                if len(heard) > MOST_BYTES:
-                    raise Unreachable("the peer answered more than a witness would")
-            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-            return Heard(answer.status_code, kind, bytes(heard))
+                if len(heard) >= ask.most_bytes:
+                    break
+    return bytes(heard[: ask.most_bytes])

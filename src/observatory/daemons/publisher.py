@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
+from observatory.daemons.measures import Looks, Measure
 from observatory.errors import StoreError
 from observatory.ports import Archive, Bus, EventFilter, MessageFilter, StoredEvent, StoredMessage
 
@@ -98,6 +99,16 @@ class Publisher:
         self._ring = ring
         self._feeds: dict[str, Feed] = {}
         self._wake = asyncio.Event()
+        self._looks = Looks("publisher")
+        self._told = 0
+
+    def measures(self) -> list[Measure]:
+        return [
+            Measure("observatory_live_readers", "gauge", "Live readers", self.readers),
+            Measure("observatory_live_feeds", "gauge", "Tenants somebody reads live", len(self._feeds)),
+            Measure("observatory_live_rows_total", "counter", "Rows told to live readers", self._told),
+            *self._looks.measures(),
+        ]
 
     @property
     def readers(self) -> int:
@@ -139,6 +150,7 @@ class Publisher:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
             while True:
+                self._looks.look()
                 for feed in list(self._feeds.values()):
                     await self._advance(feed)
                 with suppress(TimeoutError):
@@ -154,6 +166,7 @@ class Publisher:
         try:
             while rows := await self.page(feed.tenant_id, feed.head):
                 feed.extend(rows)
+                self._told += len(rows)
         except StoreError as error:  # the database is away: readers wait, nothing is lost
             log.warning("live readers wait for the database: %s", error)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from observatory.daemons import home
+from observatory.daemons.measures import Measure
 from observatory.errors import ObservatoryError
 from observatory.gateway import breaker, reaping, router
 from observatory.gateway.registry import TIMES, addresses_of
@@ -48,6 +50,29 @@ class Due(msgspec.Struct, frozen=True):
     call: Callable[[int], Awaitable[object]]
 
 
+class Kept:
+    """How one of the dues is kept: for `/metrics`."""
+
+    def __init__(self) -> None:
+        self.runs = self.failures = 0
+        self.late_s = 0.0
+        self.done_at: float | None = None
+
+    def measures(self, name: str, now: float) -> list[Measure]:
+        labels = {"due": name}
+        told = [
+            Measure("observatory_due_runs_total", "counter", "Times it was looked for", self.runs, labels),
+            Measure("observatory_due_failures_total", "counter", "Looks that failed", self.failures, labels),
+            Measure(
+                "observatory_due_late_seconds", "gauge", "How late the last look began", self.late_s, labels
+            ),
+        ]
+        if self.done_at is not None:
+            age_s = now - self.done_at
+            told.append(Measure("observatory_due_age_seconds", "gauge", "Since the last look", age_s, labels))
+        return told
+
+
 class Reaper:
     def __init__(self, house: Home, dues: Sequence[Due] = ()) -> None:
         self._house = house
@@ -59,6 +84,11 @@ class Reaper:
             Due("waiting work", HAND_ON_S, self.hand_on),
         )
         self._dues = {due.name: due for due in (*mine, *dues)}
+        self._kept = {name: Kept() for name in self._dues}
+
+    def measures(self) -> list[Measure]:
+        now = time.monotonic()
+        return [one for name, kept in self._kept.items() for one in kept.measures(name, now)]
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -66,12 +96,16 @@ class Reaper:
         while True:
             await asyncio.sleep(max(SHORTEST_S, min(next_at.values()) - loop.time()))
             for name, due in self._dues.items():
-                if next_at[name] > loop.time():
+                kept, late_s = self._kept[name], loop.time() - next_at[name]
+                if late_s < 0:
                     continue
+                kept.runs, kept.late_s = kept.runs + 1, late_s
                 try:
                     await due.call(self._house.clock())
                 except ObservatoryError as error:  # database away, queue full: found again next time
+                    kept.failures += 1
                     log.warning("%s wait: %s", name, error)
+                kept.done_at = time.monotonic()
                 next_at[name] = loop.time() + due.every_s
 
     async def reap(self, now_ns: int) -> int:

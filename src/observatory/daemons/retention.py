@@ -12,10 +12,12 @@ from typing import Final
 import msgspec
 
 from observatory.daemons.home import Home, Watch
-from observatory.gateway import shredding
+from observatory.gateway import forgetting, hook_calls, shredding
 from observatory.gateway.redaction_rules import RETENTION
+from observatory.insight.hooks import HookRows
 from observatory.insight.payloads import PayloadRows
-from observatory.protocol.clock import to_ns
+from observatory.insight.thoughts import Thoughts
+from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.redaction import Retention
 
 DAY_NS: Final = 86_400_000_000_000
@@ -50,17 +52,47 @@ class Keeper:
         shredded = 0
         for tenant_id, head in await self._watch.awake():
             rows = await self._house.store.rows(tenant_id, "knobs", name=RETENTION)
-            days = msgspec.json.decode(rows[0]["value"], type=Retention).days if rows else None
+            wish = msgspec.json.decode(rows[0]["value"], type=Retention) if rows else Retention()
+            days = wish.days
             if days is None:
                 self._watch.rest(tenant_id, head)
                 continue
             shredded += await self._overdue(tenant_id, days, now_ns)
+            if wish.thoughts:
+                shredded += await self._forgotten(tenant_id, days, now_ns)
+            await self._calls(tenant_id, now_ns - days * DAY_NS, now_ns)
         return shredded
+
+    async def _forgotten(self, tenant_id: str, days: int, now_ns: int) -> int:
+        """Words of thoughts; an order is of one session. None of them are held for anybody."""
+        store, who = self._house.store, self._house.principal_of_house(tenant_id)
+        assert isinstance(store, Thoughts)
+        before, shredded = from_ns(now_ns - days * DAY_NS), 0
+        for _ in range(ORDERS):
+            left = await store.thoughts_left(tenant_id, 0, forgetting.AT_ONCE)
+            old = [one for one in left if one.created_at <= before]
+            for session_id in dict.fromkeys(one.session_id for one in old):
+                names = [one.record_id for one in old if one.session_id == session_id]
+                act = forgetting.shred(who, session_id, names, True, _reason(days), now_ns, cause="retention")
+                (verdict,) = await self._house.committer.submit(tenant_id, [act])
+                if isinstance(verdict.answer, shredding.Shredded):
+                    shredded += verdict.answer.shredded
+            if len(old) < forgetting.AT_ONCE:
+                break
+        return shredded
+
+    async def _calls(self, tenant_id: str, until_ns: int, now_ns: int) -> None:
+        """Bodies of webhooks that became no message; those of the others go with theirs."""
+        store, who = self._house.store, self._house.principal_of_house(tenant_id)
+        assert isinstance(store, HookRows)
+        if old := await store.call_bodies(tenant_id, until_ns, shredding.AT_ONCE):
+            act = hook_calls.forget_bodies(who, old, now_ns)
+            await self._house.committer.submit(tenant_id, [act])
 
     async def _overdue(self, tenant_id: str, days: int, now_ns: int) -> int:
         store, who = self._house.store, self._house.principal_of_house(tenant_id)
         assert isinstance(store, PayloadRows)
-        reason, shredded = f"kept for {days} day{'s' if days > 1 else ''}", 0
+        reason, shredded = _reason(days), 0
         for _ in range(ORDERS):
             left = await store.payloads_left(tenant_id, self._after.get(tenant_id, 0), shredding.AT_ONCE)
             times = {number: to_ns(_observed(record).observed_timestamp) for number, record in left}
@@ -75,3 +107,7 @@ class Keeper:
                 break
             self._after[tenant_id] = old[-1]
         return shredded
+
+
+def _reason(days: int) -> str:
+    return f"kept for {days} day{'s' if days > 1 else ''}"

@@ -9,10 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import TracebackType
+from typing import Protocol, runtime_checkable
+
+from observatory.daemons.measures import Measure
 
 log = logging.getLogger("observatory.daemons")
 Daemon = Callable[[], Awaitable[None]]
+
+
+@runtime_checkable
+class Drains(Protocol):
+    """Who has something under way outside the house when it stops."""
+
+    async def drain(self) -> None:
+        """Begin nothing more; return when what is under way is done. May be cancelled."""
 
 
 class Runner:
@@ -20,6 +32,18 @@ class Runner:
         self._daemons = daemons
         self._tasks: list[asyncio.Task[None]] = []
         self.failures: dict[str, int] = dict.fromkeys(daemons, 0)
+        self._up: set[str] = set()
+
+    def measures(self) -> list[Measure]:
+        """One that failed is down until it is started again; one that came to its end stays down."""
+        up = partial(Measure, "observatory_daemon_up", "gauge", "Whether the daemon runs")
+        failed = partial(
+            Measure, "observatory_daemon_failures_total", "counter", "Failures, each followed by a new start"
+        )
+        return [
+            *(up(int(name in self._up), {"daemon": name}) for name in self.failures),
+            *(failed(count, {"daemon": name}) for name, count in self.failures.items()),
+        ]
 
     async def __aenter__(self) -> Runner:
         self._tasks = [
@@ -36,10 +60,13 @@ class Runner:
 
     async def _keep(self, name: str, daemon: Daemon) -> None:
         while True:
+            self._up.add(name)
             try:
                 await daemon()
+                self._up.discard(name)
                 return
             except Exception:
                 self.failures[name] += 1
                 log.exception("%s failed and is started again", name)
-                await asyncio.sleep(min(10.0, 0.25 * 2 ** self.failures[name]))
+                self._up.discard(name)
+                await asyncio.sleep(min(10.0, 0.25 * 2 ** min(self.failures[name], 6)))

@@ -23,6 +23,7 @@ from observatory.daemons.home import Watch
 from observatory.daemons.log_key import Backwards, Keyring, Mark, Marks, UnderWay
 from observatory.daemons.log_opening import RESTORE, Known, Opener, Refusal, Witnesses, key_row
 from observatory.daemons.log_tree import PAGE, Tree
+from observatory.daemons.measures import Looks, Measure
 from observatory.errors import ObservatoryError, StoreError
 from observatory.gateway import checkpoints
 from observatory.insight.log import LogBroken, LogRows
@@ -69,6 +70,8 @@ class Sealer:
         self._moved, self._urgent = asyncio.Event(), asyncio.Event()
         self._turn = asyncio.Lock()  # a key changes between two looks, never within one
         self.refused: dict[str, Refusal] = {}
+        self._waiting: dict[str, int] = {}  # events of a tenant under no checkpoint, when last looked
+        self._looks = Looks("sealer")
 
     def ask(self, witnesses: Witnesses) -> None:
         """Whom to ask before a log is gone on with."""
@@ -94,6 +97,16 @@ class Sealer:
     def size(self) -> int:
         """Events under checkpoints, of all tenants."""
         return sum(known.size for known in self._logs.values())
+
+    def measures(self) -> list[Measure]:
+        figures = (
+            ("unsigned_age_seconds", "Age of the oldest event under no checkpoint", self.unsigned_age_s),
+            ("unsigned_events", "Events under no checkpoint, when last looked", sum(self._waiting.values())),
+            ("size", "Events under signed checkpoints, of all tenants", self.size),
+            ("refused", "Tenants whose log is not signed", len(self.refused)),
+        )
+        told = [Measure(f"observatory_log_{name}", "gauge", text, value) for name, text, value in figures]
+        return [*told, *self._looks.measures()]
 
     async def run(self) -> None:
         """The daemon: woken by commits, and by the clock."""
@@ -130,6 +143,7 @@ class Sealer:
             return await self._look()
 
     async def _look(self) -> bool:
+        self._looks.look()
         ring = self.keyring
         if ring is not None and await asyncio.to_thread(ring.refresh):
             self._logs.clear()
@@ -169,8 +183,10 @@ class Sealer:
         if found is None:
             return None
         known, head = found
+        self._waiting[tenant_id] = head - known.size
         if head == known.size:
             self._behind.pop(tenant_id, None)
+            del self._waiting[tenant_id]
             self._watch.rest(tenant_id, head)
             return None
         self._behind.setdefault(tenant_id, time.monotonic())
@@ -194,6 +210,7 @@ class Sealer:
     def reopen(self, tenant_id: str) -> None:
         """A witness contradicts: the log is opened anew before anything more of it is signed."""
         self._logs.pop(tenant_id, None)
+        self._watch.wake(tenant_id)
         self._moved.set()
 
     def _refuse(self, tenant_id: str, refusal: Refusal) -> None:
@@ -251,6 +268,7 @@ class Sealer:
         if first is not None:
             known.keys = [first]
         self._behind.pop(tenant_id, None)
+        self._waiting.pop(tenant_id, None)
 
     async def rotate(self, who: Principal) -> str:
         """A new key, told of in every tenant's record; the new vkey of the asker's log."""

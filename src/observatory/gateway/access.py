@@ -15,7 +15,7 @@ import msgspec
 from observatory.gateway.record import SYSTEM_SESSION, notice, system_trace
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.protocol.answers import Refused
-from observatory.protocol.versions import VersionEntry, parse_semver
+from observatory.protocol.versions import VersionEntry, VersionStatus, parse_semver
 from observatory.rows import Write
 from observatory.state import Act, Desk, Memory, Principal, Verdict
 
@@ -220,12 +220,21 @@ def sign_out(who: Principal, now_ns: int) -> Act:
     )
 
 
-def put_versions(who: Principal, agent_type: str, entries: Sequence[VersionEntry], now_ns: int) -> Act:
+def put_versions(
+    who: Principal,
+    agent_type: str,
+    entries: Sequence[VersionEntry],
+    now_ns: int,
+    was: Mapping[str, VersionStatus] | None = None,
+) -> Act:
     """The whole registry of one agent type: what is not named any more is retired, never forgotten."""
 
     def decide(desk: Desk) -> Verdict:
         memory, now_ns = desk.memory, desk.now_ns
         before = memory.rulebook.versions.get(agent_type, {})
+        if was is not None and was != {entry.version: entry.status for entry in before.values()}:
+            why = "somebody changed these versions meanwhile; look at them again, then save yours"
+            return Verdict(409, Refused(reason="stale_versions", detail=why))
         named = {entry.version for entry in entries}
         # Another spelling of a named version (v1.0.0 for 1.0.0) follows it; it is not left out.
         meant = {parse_semver(entry.version): entry for entry in entries}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 
+from observatory.gateway import typed
 from observatory.gateway.record import notice
 from observatory.protocol.answers import Refused
 from observatory.protocol.identity import mint
@@ -65,15 +66,17 @@ def annotate(who: Principal, about: Subject, note: Note, now_ns: int) -> Act:
     annotation_id = mint("ann_", now_ns)
 
     def decide(desk: Desk) -> Verdict:
+        label = typed.left(desk.memory, "label", note.label)
+        text = typed.left(desk.memory, "text", note.text)
         row = {
             "tenant_id": who.tenant_id,
             "annotation_id": annotation_id,
             "sequence_number": about.sequence_number,
             "session_no": about.session_no,
             "author_id": who.entity_id,
-            "label": note.label,
+            "label": label,
             "category": note.category,
-            "text": note.text,
+            "text": text,
             "created_ns": desk.now_ns,
         }
         detail = {
@@ -82,11 +85,12 @@ def annotate(who: Principal, about: Subject, note: Note, now_ns: int) -> Act:
             "about_message_id": about.message_id,
             "about_sequence_number": about.sequence_number,
             "category": note.category,
-            "label_hash": _hash(note.label),
-            "text_hash": _hash(note.text),
+            "label_hash": _hash(label),
+            "text_hash": _hash(text),
         }
         summary = f"annotation of {about.message_id} by {who.entity_id}"
         event = notice(who.tenant_id, "annotation_added", summary, desk.now_ns, who, detail)
+        event.attributes |= typed.attributes(desk.memory)
         return Verdict(201, {"annotation_id": annotation_id}, [event], [Write("annotations", row)])
 
     return Act(who, now_ns, decide)
@@ -124,11 +128,12 @@ def review(who: Principal, about: Subject, verdict: Outcome, note: str | None, n
     """A person looked at a step. Looking again replaces the verdict; the record keeps both."""
 
     def decide(desk: Desk) -> Verdict:
+        said = typed.left(desk.memory, "note", note)
         row = {
             "tenant_id": who.tenant_id,
             "sequence_number": about.sequence_number,
             "verdict": verdict,
-            "note": note,
+            "note": said,
             "reviewed_by": who.entity_id,
             "reviewed_ns": desk.now_ns,
         }
@@ -137,10 +142,11 @@ def review(who: Principal, about: Subject, verdict: Outcome, note: str | None, n
             "about_message_id": about.message_id,
             "about_sequence_number": about.sequence_number,
             "verdict": verdict,
-            "note_hash": _hash(note),
+            "note_hash": _hash(said),
         }
         summary = f"{about.message_id} reviewed by {who.entity_id}: {verdict}"
         event = notice(who.tenant_id, "step_reviewed", summary, desk.now_ns, who, detail)
+        event.attributes |= typed.attributes(desk.memory)
         write = Write("reviews", row, key=("tenant_id", "sequence_number"))
         return Verdict(200, detail, [event], [write])
 

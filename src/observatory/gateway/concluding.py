@@ -36,6 +36,8 @@ def verify(voice: Voice, session_id: str, seen: Examined, now_ns: int) -> Act:
             "records": seen.records,
             "first_broken_index": seen.first_broken_index,
         }
+        if seen.shredded:
+            answer["shredded"] = seen.shredded
         if not seen.is_valid:
             return Verdict(200, answer, [_broken(desk, voice, row, seen)], forget(row))
         if _head(row) != _head_of(seen):
@@ -43,7 +45,7 @@ def verify(voice: Voice, session_id: str, seen: Examined, now_ns: int) -> Act:
         detail = {"session_id": session_id, "last_chain_hash": seen.last_chain_hash} | answer
         summary = f"the chain of {session_id} holds over {seen.records} records"
         event = told(desk, voice.who, session_id, "thought_chain_verified", summary, detail)
-        return Verdict(200, answer, [event], remember(row, seen.records))
+        return Verdict(200, answer, [], remember(row, seen.records, desk.append(event)))
 
     return within(voice, session_id, now_ns, decide)
 
@@ -56,21 +58,23 @@ def _head_of(seen: Examined) -> tuple[int, str]:
     return seen.records, seen.last_chain_hash
 
 
-def remember(row: Row, records: int) -> list[Write]:
+def remember(row: Row, records: int, number: int) -> list[Write]:
     """Of a session ready to be sealed the pass before its closing reflection is what counts: without an open
     task its last record is a reflection, since any other would have left its own open."""
     is_ready = records == row["records"] and row["verified_records"] == records - 1
     if row["sealed_ns"] is not None or (is_ready and row["open_tasks"] == 0):
         return []
-    row["verified_records"] = records
-    return [Write("thought_sessions", {"verified_records": records}, where_of(row))]
+    changed = {"verified_records": records, "verified_by": number}
+    row |= changed
+    return [Write("thought_sessions", changed, where_of(row))]
 
 
 def forget(row: Row) -> list[Write]:
     if row["sealed_ns"] is not None or row["verified_records"] is None:
         return []
-    row["verified_records"] = None
-    return [Write("thought_sessions", {"verified_records": None}, where_of(row))]
+    changed = {"verified_records": None, "verified_by": None}
+    row |= changed
+    return [Write("thought_sessions", changed, where_of(row))]
 
 
 def seal(voice: Voice, session_id: str, seen: Examined, now_ns: int) -> Act:

@@ -6,11 +6,11 @@ refuse is a stage.
 
 from __future__ import annotations
 
-from observatory.gateway import decisions, registry, router
+from observatory.gateway import decisions, registry, reminders, router
 from observatory.gateway.passage import Effect, Passage
 from observatory.state import Desk
 
-FORWARDED: tuple[Effect, ...] = (registry.follow, router.route, decisions.follow)
+FORWARDED: tuple[Effect, ...] = (registry.follow, router.route, decisions.follow, reminders.follow)
 
 
 def forwarded(passage: Passage, desk: Desk, number: int) -> None:

@@ -109,6 +109,8 @@ def beat(who: Principal, agent_id: str, agent_no: int | None, told: dict[str, An
         status = told.get("status") or before.get("status")
         renewed = {"heartbeat_ns": now_ns, "status": status, "chained_ns": before.get("chained_ns", 0)}
         renewed |= {name: told[name] for name in ("task", "usage") if name in told}
+        if "task" in told:
+            renewed["message_seq"] = None
         chained = (
             "status" not in before
             or status != before["status"]

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
-from observatory.gateway import interventions
+from observatory.gateway import interventions, typed
 from observatory.gateway.interventions import Commanded
 from observatory.gateway.record import notice
 from observatory.protocol.answers import Refused
@@ -94,17 +94,18 @@ def mark_false(who: Principal, about: About, note: str | None, now_ns: int) -> A
         before = desk.memory.rows.get("fact_marks", {}).get(name)
         if before is not None and before["undone_ns"] is None:
             return Verdict(200, {"status": "already_marked", "mark_id": name, "fact_id": about.name})
+        said = typed.left(desk.memory, "note", note)
         row = {
             "tenant_id": who.tenant_id,
             "mark_id": name,
             "fact_key": about.fact_key,
             "fact_id": about.fact_id,
-            "note": note,
+            "note": said,
             "marked_by": who.entity_id,
             "marked_ns": desk.now_ns,
             "undone_ns": None,
         }
-        detail = _detail(about) | {"note_hash": None if note is None else hashed(note)}
+        detail = _detail(about) | {"note_hash": None if said is None else hashed(said)}
         summary = f"a fact of {about.agent_id} marked false by {who.entity_id}"
         event = notice(who.tenant_id, "fact_marked_false", summary, desk.now_ns, who, detail)
         answer = {"status": "marked", "mark_id": name, "fact_id": about.name}
@@ -149,7 +150,8 @@ def quarantine(who: Principal, about: About, targets: Sequence[Target], prompt: 
             result[step]["status"] == "accepted" for result in results for step in ("pause", "inject")
         ):
             return Verdict(200, answer | {"status": "already_quarantined"})
-        detail = _detail(about) | {"correction_hash": hashed(prompt), "agents": _told(results)}
+        said = typed.left(desk.memory, "prompt", prompt)
+        detail = _detail(about) | {"correction_hash": hashed(said), "agents": _told(results)}
         summary = f"a fact of {about.agent_id} quarantined by {who.entity_id}: {len(results)} agents"
         return Verdict(202, answer, [notice(who.tenant_id, "fact_quarantined", summary, now_ns, who, detail)])
 

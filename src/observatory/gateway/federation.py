@@ -59,12 +59,12 @@ class Shown(NamedTuple):
     note: bytes
 
 
-def _peers(desk: Desk, tenant_id: str) -> list[Row]:
+def peers_of(desk: Desk, tenant_id: str) -> list[Row]:
     rows = desk.memory.rows.setdefault("peers", {})
     return [row for (owner, _), row in rows.items() if owner == tenant_id and row["removed_ns"] is None]
 
 
-def _wants(tenant_id: str, origin: str | None = None) -> Wants:
+def peers_wanted(tenant_id: str, origin: str | None = None) -> Wants:
     wants = Wants()
     wants.row("peers", tenant_id)
     if origin is not None:
@@ -74,12 +74,14 @@ def _wants(tenant_id: str, origin: str | None = None) -> Wants:
 
 def add_peer(who: Principal, peer: NewPeer, now_ns: int) -> Act:
     def decide(desk: Desk) -> Verdict:
-        known = _peers(desk, who.tenant_id)
+        known = peers_of(desk, who.tenant_id)
         for row in known:
             if (row["name"], *_ways(row)) == (peer.name, peer.vkey, peer.url, peer.log_url):
                 return Verdict(200, row)
             if row["origin"] == peer.origin or witness_of(row["vkey"]).name == witness_of(peer.vkey).name:
-                detail = "a peer of this name has a key already; remove it first if another key follows it"
+                detail = (
+                    "a peer of this name has a key already; `observatory peers key` lets another follow it"
+                )
                 return Verdict(409, Refused(reason="name_taken", detail=detail))
             if row["name"] == peer.name:
                 detail = "another peer is called so already"
@@ -104,7 +106,7 @@ def add_peer(who: Principal, peer: NewPeer, now_ns: int) -> Act:
         event = notice(who.tenant_id, "peer_added", summary, desk.now_ns, who, _told(row))
         return Verdict(201, row, [event], [Write("peers", row)])
 
-    return Act(who, now_ns, decide, _wants(who.tenant_id))
+    return Act(who, now_ns, decide, peers_wanted(who.tenant_id))
 
 
 def _ways(row: Row) -> tuple[str, str | None, str | None]:
@@ -129,7 +131,7 @@ def remove_peer(who: Principal, peer_id: str, now_ns: int) -> Act:
         answer = {"peer_id": peer_id, "removed": True}
         return Verdict(200, answer, [event], [Write("peers", {"removed_ns": desk.now_ns}, where)])
 
-    return Act(who, now_ns, decide, _wants(who.tenant_id))
+    return Act(who, now_ns, decide, peers_wanted(who.tenant_id))
 
 
 def witness(who: Principal, shown: Shown, offer: Offer, cosigner: note.Cosigner, now_ns: int) -> Act:
@@ -155,7 +157,7 @@ def witness(who: Principal, shown: Shown, offer: Offer, cosigner: note.Cosigner,
             return Verdict(200, row["cosignature"])  # asked again: answered as the first time
         return _cosign(desk, who, row, shown, cosigner)
 
-    return Act(who, now_ns, decide, _wants(who.tenant_id, shown.origin), size=len(offer.note) + 2_048)
+    return Act(who, now_ns, decide, peers_wanted(who.tenant_id, shown.origin), size=len(offer.note) + 2_048)
 
 
 def unknown_origin() -> Verdict:
@@ -172,7 +174,7 @@ def _refused(code: int) -> Refused:
 
 def _signer(desk: Desk, tenant_id: str, shown: Shown) -> Row | None:
     """The peer by whose key it was checked, if it is still known."""
-    for row in _peers(desk, tenant_id):
+    for row in peers_of(desk, tenant_id):
         if row["vkey"] == shown.vkey:
             return row
     return None
@@ -275,7 +277,7 @@ def see(who: Principal, shown: Shown, now_ns: int) -> Act:
         events, writes = _tell_fork(desk, who, row, shown, kind)
         return Verdict(200, kind, events, writes)
 
-    return Act(who, now_ns, decide, _wants(who.tenant_id, shown.origin))
+    return Act(who, now_ns, decide, peers_wanted(who.tenant_id, shown.origin))
 
 
 class Cosigned(NamedTuple):

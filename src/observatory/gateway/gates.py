@@ -57,7 +57,7 @@ def _at_gate(answer: Answer) -> AtGate:
                 return Verdict(409, Refused(reason="stale_digest", detail=detail))
             if hold.deadline_ns is not None and hold.deadline_ns <= command.scribe.now_ns:
                 return Verdict(409, Refused(reason="expired", detail="the time to answer this gate is over"))
-            return answer(command, hold, note)
+            return answer(command, hold, command.left("note", note))
 
         return act_on(who, session_id, agent_id, now_ns, body, True, message_id)
 

@@ -26,11 +26,12 @@ from observatory.protocol.identity import canonical_id, canonical_uuid
 from observatory.protocol.message import Form, Message
 from observatory.protocol.messages import ActionConfirmation, Heartbeat, StatusAlert, SystemEvent
 from observatory.protocol.otel import uuid_of_trace
-from observatory.protocol.rules import MAX_SAFE
+from observatory.protocol.rules import MAX_SAFE, NAME
 from observatory.protocol.sealed import outline_decoder, patterns_of, strict_decoder
 from observatory.protocol.unknown import count_unknown
 
 NO_PARENT: Final = "meta.parent_step_id is missing; send null for a root step"
+PLACES: Final = ("type:", "cluster:", "session:")
 INPUT_NOT_JSON: Final = "action.tool_input is not JSON; it was kept as it is"
 
 
@@ -300,6 +301,7 @@ def _from_envelope(raw: bytes, digest: bytes, envelope: Envelope, warnings: tupl
     metadata = envelope.metadata or {}
     session_id = metadata.get("session_id")
     severity, tool, status = _summary(envelope)
+    recipient, recipient_type = _whom(envelope)
     return Message(
         form="envelope",
         message_type=envelope.message_type,
@@ -317,8 +319,8 @@ def _from_envelope(raw: bytes, digest: bytes, envelope: Envelope, warnings: tupl
         sender_type=envelope.sender.entity_type,
         sender_id=envelope.sender.entity_id,
         hub_address=envelope.sender.hub_address,
-        recipient=envelope.recipient.entity_id,
-        recipient_type=envelope.recipient.entity_type,
+        recipient=recipient,
+        recipient_type=recipient_type,
         agent_type=None,
         capability_version=None,
         cluster_id=None,
@@ -333,6 +335,15 @@ def _from_envelope(raw: bytes, digest: bytes, envelope: Envelope, warnings: tupl
         envelope=envelope,
         warnings=warnings,
     )
+
+
+def _whom(envelope: Envelope) -> tuple[str, str | None]:
+    """An entity; or, of one to the house whose metadata names a place, that place: the router chooses who."""
+    to = envelope.recipient
+    address = (envelope.metadata or {}).get("address") if to.entity_type == "system" else None
+    if isinstance(address, str) and address.startswith(PLACES) and NAME.search(address):
+        return address, None
+    return to.entity_id, to.entity_type
 
 
 def _summary(envelope: Envelope) -> tuple[int, str | None, str | None]:

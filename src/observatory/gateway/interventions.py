@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from observatory.gateway import policy, release
+from observatory.gateway import policy, release, typed
 from observatory.gateway.held import changed, find
 from observatory.gateway.inbox import delivery_id
 from observatory.gateway.record import Scribe
@@ -106,18 +106,19 @@ class Command(msgspec.Struct, frozen=True):
             "reverses": None,
             "reversed_at": None,
         }
-        scribe.append(
-            scribe.in_session(
-                session,
-                "hitl_intervention",
-                f"{command} of {agent.agent_id} by {who.entity_id}",
-                detail,
-                who,
-                parent_span_id=hold.span_id if hold is not None else None,
-                message_id=message_id,
-                recipient_id=agent.entity_id,
-            )
+        event = scribe.in_session(
+            session,
+            "hitl_intervention",
+            f"{command} of {agent.agent_id} by {who.entity_id}",
+            detail,
+            who,
+            parent_span_id=hold.span_id if hold is not None else None,
+            message_id=message_id,
+            recipient_id=agent.entity_id,
         )
+        if command == "inject" or note is not None:
+            event.attributes |= typed.attributes(scribe.memory)
+        scribe.append(event)
         row = {
             "tenant_id": scribe.memory.tenant.tenant_id,
             "sequence_number": number,
@@ -142,6 +143,10 @@ class Command(msgspec.Struct, frozen=True):
             before_hash=before,
             after_hash=after,
         )
+
+    def left(self, name: str, text: str | None) -> str | None:
+        """What the tenant's rules leave of what was typed."""
+        return typed.left(self.scribe.memory, name, text)
 
     def tell(self, number: int, kind: str, body: dict[str, Any]) -> None:
         self.scribe.tell(number, self.agent.agent_no, kind, body, session_no=self.session.session_no)
@@ -196,14 +201,15 @@ def pause(
         member = member_in(memory, command.session, command.agent)
         if member.is_paused:
             return Verdict(200, command.answer("already_paused", state="paused"))
-        number, answer = command.record("pause", before=RUNNING, after=PAUSED, note=note)
+        said = command.left("note", note)
+        number, answer = command.record("pause", before=RUNNING, after=PAUSED, note=said)
         member.paused_ns, member.paused_by, member.pause_seq = command.scribe.now_ns, who.entity_id, number
         memory.touch(member)
         told = {
             "reason": "paused",
             "by": who.entity_id,
             "intervention_id": answer.intervention_id,
-            "note": note,
+            "note": said,
         }
         command.tell(number, "hold", told)
         answer.state, answer.confirmation = "paused", "requested"
@@ -218,7 +224,8 @@ def unpause(who: Principal, session_id: str, agent_id: str, note: str | None, no
         member = member_in(memory, command.session, command.agent)
         if not member.is_paused:
             return Verdict(200, command.answer("not_paused", state="running"))
-        number, answer = command.record("unpause", before=PAUSED, after=RUNNING, note=note)
+        said = command.left("note", note)
+        number, answer = command.record("unpause", before=PAUSED, after=RUNNING, note=said)
         if member.pause_seq is not None:
             mark(command.scribe, member.pause_seq, "reversed_ns")
         member.paused_ns = member.paused_by = member.pause_seq = None
@@ -242,10 +249,11 @@ def inject(
     """`intervention_id` is for whoever must know it beforehand, so that the same is not done twice."""
 
     def body(command: Command) -> Verdict:
-        after = "sha256:" + sha256(prompt.encode()).hexdigest()
+        said = typed.left(command.scribe.memory, "prompt", prompt)
+        after = "sha256:" + sha256(said.encode()).hexdigest()
         number, answer = command.record("inject", after=after, intervention_id=intervention_id)
         told = {
-            "prompt": prompt,
+            "prompt": said,
             "by": who.entity_id,
             "intervention_id": answer.intervention_id,
             "interrupt_signal": "inject",
@@ -263,8 +271,9 @@ def cancel(
     """Ask the agent to stop working on the session; what it held stays held."""
 
     def body(command: Command) -> Verdict:
-        number, answer = command.record("cancel", note=note)
-        command.tell(number, "cancel", {"reason": note or "cancelled by an operator", "by": who.entity_id})
+        said = command.left("note", note)
+        number, answer = command.record("cancel", note=said)
+        command.tell(number, "cancel", {"reason": said or "cancelled by an operator", "by": who.entity_id})
         answer.state, answer.delivery_id = "cancelling", delivery_id((number, command.agent.agent_no))
         return Verdict(202, answer)
 

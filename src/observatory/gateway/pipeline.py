@@ -25,6 +25,7 @@ from observatory.gateway import (
     redacting,
     registry,
     relay,
+    reminders,
     router,
     versions,
 )
@@ -45,6 +46,7 @@ STAGES: tuple[Stage, ...] = (
     decisions.check,
     policy.check,
     budget.check,
+    reminders.check,
     router.heed,
     relay.check,
     registry.enter,

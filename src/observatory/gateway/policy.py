@@ -62,7 +62,7 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     """The stage."""
     if not memory.rulebook.policies and _default is None:
         return None
-    if passage.message.sender_type != "agent":  # rules are for what agents say
+    if passage.message.sender_type == "user":  # rules are for what agents say, and the house to agents
         return None
     rule = _judged(passage.message, passage.agent, memory)
     if rule is None:

@@ -25,6 +25,7 @@ from observatory.protocol.clock import from_ns
 NUMBERS = ("sequence_number", "proof_grade", "records", "open_tasks")
 PAGE = 200
 TOLD = 5
+SHREDDED = "thoughts_shredded"
 TRIES = 3  # it is sealed once and ended once
 Row = dict[str, Any]
 
@@ -38,6 +39,7 @@ class Examined(NamedTuple):
     leaves: list[bytes]
     last_type: str | None = None
     open_tasks: tuple[str, ...] = ()  # a few of them, for a sentence
+    shredded: int = 0  # records whose words are gone by an order
 
     @property
     def is_valid(self) -> bool:
@@ -72,11 +74,11 @@ async def examine(store: Trail, tenant_id: str, session: Row) -> Examined:
     for _ in range(TRIES):
         seen = await _walked(store, tenant_id, session)
         if seen.is_valid and not await _is_all(store, tenant_id, session):
-            now = await store.rows(tenant_id, "thought_sessions", session_id=session["session_id"])
-            if now and now[0]["records"] != session["records"]:
+            now = await store.thought_session(tenant_id, session["session_id"])
+            if now and now["records"] != session["records"]:
                 break  # others write into it meanwhile: who goes by this finds that it has moved on
-            if now and _ending(now[0]) != _ending(session):
-                session = now[0]
+            if now and _ending(now) != _ending(session):
+                session = now
                 continue
             seen = seen._replace(first_broken_index=session["records"])
         break
@@ -90,23 +92,54 @@ def _ending(session: Row) -> tuple[Any, ...]:
 async def _walked(store: Trail, tenant_id: str, session: Row) -> Examined:
     count, last_type = session["records"], None
     walk = Walk(session["session_id"], session["genesis"], session["predecessor_chain_hash"])
-    begun = await _beginning(store, tenant_id, session)
+    orders, shredded = _Orders(store, tenant_id, session["session_id"]), 0
+    begun = await _beginning(store, tenant_id, session, orders)
     if begun is None:
         return Examined(count, 0, session["last_chain_hash"], [])
     tasks = _Tasks([session["task_id"]] if begun.body.get("opens_task") else [])
     while len(walk.leaves) < count:
         start = len(walk.leaves)
         page = await store.thoughts(tenant_id, session["session_id"], start, min(PAGE, count - start))
-        if not page or not all(_holds(one, walk, tasks) for one in page):
+        gone = {one.shredded_by for one in page if one.shredded_by is not None}
+        await orders.read(gone)
+        if not page or not all(_holds(one, walk, tasks, orders) for one in page):
             return Examined(count, len(walk.leaves), walk.last_chain_hash, walk.leaves)
         last_type = page[-1].thought.type
+        shredded += sum(one.shredded_by is not None for one in page)
     broken, seal = None, session["root"]
     if walk.last_chain_hash != session["last_chain_hash"]:
         broken = max(0, count - 1)
     elif seal not in (None, ledger.text_of(root(walk.leaves))) or session["open_tasks"] != len(tasks.open):
         broken = count
     named = tuple(sorted(tasks.open)[:TOLD])
-    return Examined(count, broken, walk.last_chain_hash, walk.leaves, last_type, named)
+    return Examined(count, broken, walk.last_chain_hash, walk.leaves, last_type, named, shredded)
+
+
+class _Orders:
+    """What was ordered to be shredded of a session, by the events that ordered it."""
+
+    def __init__(self, store: Archive, tenant_id: str, session_id: str) -> None:
+        self._store, self._tenant_id, self._session_id = store, tenant_id, session_id
+        self._read: dict[Any, _Event] = {}
+
+    async def read(self, numbers: set[int]) -> None:
+        for number in numbers - self._read.keys():
+            self._read[number] = await _event_of(self._store, self._tenant_id, number)
+
+    def name(self, number: Any, index: int | None) -> bool:
+        """Whether that event orders this record's words to go; None: those of the intent."""
+        event = self._read.get(number, NOTHING)
+        if not event.says(SHREDDED, {"session_id": self._session_id}):
+            return False
+        records = event.body.get("records")
+        return event.body.get("intent") is True if index is None else index in (records or ())
+
+
+async def _event_of(store: Archive, tenant_id: str, number: Any) -> _Event:
+    if not isinstance(number, int):
+        return NOTHING
+    found = await store.events(tenant_id, EventFilter(after=number - 1, before=number + 1), 1, False)
+    return _read(found[0].record) if found else NOTHING
 
 
 class _Tasks:
@@ -126,17 +159,18 @@ class _Tasks:
         return True
 
 
-def _holds(one: StoredThought, walk: Walk, tasks: _Tasks) -> bool:
-    thought = one.thought
+def _holds(one: StoredThought, walk: Walk, tasks: _Tasks, orders: _Orders) -> bool:
+    thought, is_gone = one.thought, one.shredded_by is not None
     return (
         _is_told_so(one)
         and walk.broken is None
         and tasks.goes_on(thought.task_id, thought.type)
-        and walk.step(thought, one.hashes)
+        and (not is_gone or orders.name(one.shredded_by, thought.index))
+        and walk.step(thought, one.hashes, is_gone)
     )
 
 
-async def _beginning(store: Archive, tenant_id: str, session: Row) -> _Event | None:
+async def _beginning(store: Archive, tenant_id: str, session: Row, orders: _Orders) -> _Event | None:
     """The event of its start; None when the row does not say what that one told."""
     number, intent = session["sequence_number"], session["intent"]
     try:
@@ -146,14 +180,19 @@ async def _beginning(store: Archive, tenant_id: str, session: Row) -> _Event | N
         return None
     if not all(isinstance(session[name], int) for name in NUMBERS):
         return None
-    found = await store.events(tenant_id, EventFilter(after=number - 1, before=number + 1), 1, False)
-    event = _read(found[0].record) if found else NOTHING
+    event = await _event_of(store, tenant_id, number)
     same = (
         "session_id", "genesis", "caller", "started_at", "task_id", "predecessor_session_id",
         "predecessor_chain_hash",
     )  # fmt: skip
     said = {name: session[name] for name in same}
     said |= {"proof_grade": bool(session["proof_grade"]), "intent_hash": intent_hash}
+    ordered_by = session["intent_shredded_by"]
+    if ordered_by is not None:
+        await orders.read({ordered_by})
+        if intent or not orders.name(ordered_by, None):
+            return None
+        del said["intent_hash"]
     is_so = (
         event.says("thought_session_started", said)
         and event.attributes.get("av.sender.entity_id") == session["opened_by"]
@@ -180,9 +219,18 @@ async def _is_all(store: Trail, tenant_id: str, session: Row) -> bool:
             return False
         if session["verified_records"] != session["records"] - 1:
             return False
-    elif session["root"] is not None:
+    elif session["root"] is not None or not await _was_verified(store, tenant_id, session):
         return False
     return told.events == int(expected)
+
+
+async def _was_verified(store: Archive, tenant_id: str, session: Row) -> bool:
+    """What counts as verified is what an event says was: else a seal could be had without."""
+    if session["verified_records"] is None:
+        return session["verified_by"] is None
+    event = await _event_of(store, tenant_id, session["verified_by"])
+    said = {"session_id": session["session_id"], "records": session["verified_records"], "valid": True}
+    return event.says("thought_chain_verified", said)
 
 
 def _was_told(event: _Event, event_type: str, said: Row, moment: Any) -> bool:

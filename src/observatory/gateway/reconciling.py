@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from observatory.gateway import typed
 from observatory.gateway.facts import Target, hashed, tell, together
 from observatory.gateway.record import notice
 from observatory.protocol.identity import mint
@@ -31,12 +32,13 @@ def reconcile(who: Principal, ruling: Ruling, targets: Sequence[Target], prompt:
         answer = {"reconciliation_id": name, "scope": ruling.scope, "agents": results}
         if results and not any(result["inject"]["status"] == "accepted" for result in results):
             return Verdict(200, answer | {"status": "already_reconciled", "reconciliation_id": None})
+        value = typed.left(desk.memory, "value", ruling.value)
         row = {
             "tenant_id": who.tenant_id,
             "reconciliation_id": name,
             "subject_key": ruling.subject_key,
             "subject": ruling.subject,
-            "value": ruling.value,
+            "value": value,
             "scope": ruling.scope,
             "decided_by": who.entity_id,
             "decided_ns": desk.now_ns,
@@ -49,7 +51,7 @@ def reconcile(who: Principal, ruling: Ruling, targets: Sequence[Target], prompt:
             "reconciliation_id": name,
             "scope": ruling.scope,
             "subject_hash": hashed(ruling.subject),
-            "value_hash": hashed(ruling.value),
+            "value_hash": hashed(value),
             "agents": told,
         }
         summary = f"drift in {ruling.scope} reconciled by {who.entity_id}: {len(told)} agents told"

@@ -168,18 +168,23 @@ def _knob(desk: Desk, who: Principal, name: str, value: msgspec.Struct) -> Write
     return Write("knobs", values, key=("tenant_id", "name"))
 
 
-def keep_for(who: Principal, days: int | None, now_ns: int) -> Act:
-    """From now on payloads older than so many days are shredded by the clock; None: nothing is."""
+def keep_for(who: Principal, days: int | None, now_ns: int, thoughts: bool = False) -> Act:
+    """From now on payloads older than so many days are shredded by the clock; None: nothing is.
+
+    Thoughts are what a seal is made over, and go only if that is said too.
+    """
+    wish = Retention(days=days, thoughts=thoughts and days is not None)
 
     def decide(desk: Desk) -> Verdict:
         row = desk.memory.rows.get("knobs", {}).get(RETENTION)
-        before = None if row is None else msgspec.json.decode(row["value"], type=Retention).days
-        if before == days:
+        before = Retention() if row is None else msgspec.json.decode(row["value"], type=Retention)
+        if before == wish:
             return Verdict(200, {"changed": False})
-        told = {"setting": RETENTION, "before": before, "after": days}
-        summary = "payloads are kept for ever" if days is None else f"payloads are kept for {days} days"
+        told = {"setting": RETENTION, "before": before.days, "after": days, "thoughts": wish.thoughts}
+        what = "payloads and thoughts are" if wish.thoughts else "payloads are"
+        summary = f"{what} kept for ever" if days is None else f"{what} kept for {days} days"
         event = notice(who.tenant_id, "setting_changed", summary, desk.now_ns, who, told)
-        return Verdict(200, {"changed": True}, [event], [_knob(desk, who, RETENTION, Retention(days=days))])
+        return Verdict(200, {"changed": True}, [event], [_knob(desk, who, RETENTION, wish)])
 
     wants = Wants()
     wants.row("knobs", RETENTION)

@@ -158,6 +158,7 @@ def follow(passage: Passage, desk: Desk, number: int) -> None:
             "status": pulse.agent_status,
             "task": _text(pulse.current_task),
             "usage": _text(pulse.resource_usage),
+            "message_seq": number,  # with whose bytes these words go, should they be shredded
         }
         desk.changes.writes.append(put_pulse(desk.memory, passage.agent.agent_no, beat))
 

@@ -17,6 +17,7 @@ from observatory.gateway import breaker, policy
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
 from observatory.gateway.registry import liveness
+from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY
 from observatory.protocol.identity import USER, agent_entity_id, canonical_id
@@ -252,11 +253,15 @@ def undeliverable(
     )
 
 
-def put_route(who: Principal, given: Route, now_ns: int) -> Act:
-    """Share out the work for a capability anew; from the next message on."""
+def put_route(who: Principal, given: Route, now_ns: int, was: dict[str, float] | None = None) -> Act:
+    """Share out the work for a capability anew; from the next message on. `was`: what it must have been."""
 
     def decide(desk: Desk) -> Verdict:
         memory, now_ns = desk.memory, desk.now_ns
+        before = memory.rulebook.routes.get(given.capability)
+        if was is not None and was != (before.weights if before is not None else {}):
+            detail = "somebody changed these weights meanwhile; look at them again, then save yours"
+            return Verdict(409, Refused(reason="stale_weights", detail=detail))
         breaker.known(memory, given.capability, now_ns)
         memory.tenant.rulebook_version += 1
         routes = memory.rulebook.routes | {given.capability: given}

@@ -8,12 +8,13 @@ the tenant's lock, so of two racers one comes first and the other is answered by
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from observatory.gateway import thought_words
+from observatory.gateway import thought_words, typed
 from observatory.gateway.record import notice
 from observatory.gateway.thoughts import (
     Row,
@@ -78,7 +79,7 @@ def start(voice: Voice, asked: Beginning, now_ns: int) -> Act:
         before = known.get(asked.session_id)
         if before is not None:
             words = thought_words.intent(desk.memory, asked.intent)
-            return _started_before(before, voice, asked, before["intent"] in words)
+            return _started_before(before, voice, asked, _intended(before, words))
         if not voice.is_among(desk, asked.session_id):
             return _not_among()
         previous = None
@@ -133,7 +134,7 @@ def record(voice: Voice, said: Said, now_ns: int) -> Act:
         before = records.get(said.record_id)
         if before is not None:
             words = thought_words.content(desk.memory, said.content)
-            same_words = bytes(before["content"]) in words
+            same_words = _is_among(before, words)
             return _recorded_before(before, voice, said, same_words, desk.now_ns)
         left = next(thought_words.content(desk.memory, said.content))
         if left != said.content and faults_of(said.type, msgspec.json.decode(left)):
@@ -162,6 +163,35 @@ def record(voice: Voice, said: Said, now_ns: int) -> Act:
     wants.row("thought_tasks", task_key(said.session_id, said.task_id))
     wants.row("thought_records", said.record_id)
     return Act(voice.who, now_ns, decide, wants, size=1_024 + len(said.content))
+
+
+def _is_among(row: Row, words: Iterator[bytes]) -> bool:
+    """Whether these are its words, of which a hash may be all that is left."""
+    if row.get("shredded_by") is None:
+        return bytes(row["content"]) in words
+    first = row["content_hash"]
+    return any(ledger.text_of(ledger.content_hash(_thought(row, one))) == first for one in words)
+
+
+def _thought(row: Row, content: bytes) -> Thought:
+    return Thought(
+        record_id=row["record_id"],
+        session_id=row["session_id"],
+        task_id=row["task_id"],
+        index=row["record_index"],
+        type=row["type"],
+        content=content,
+        author=row["author"],
+        created_at=row["created_at"],
+        references=row["refs"].encode(),
+        audit_event_ids=row["event_ids"].encode(),
+        predecessor_chain_hash=row["predecessor_chain_hash"],
+    )
+
+
+def _intended(row: Row, words: Iterator[str]) -> bool:
+    """Of an intent that was shredded the row holds no hash: who began it so is not told otherwise."""
+    return row.get("intent_shredded_by") is not None or row["intent"] in words
 
 
 def _not_among() -> Verdict:
@@ -240,7 +270,7 @@ def _open(
     }
     summary = f"thought session {asked.session_id} started by {caller}"
     draft = told(desk, voice.who, asked.session_id, "thought_session_started", summary, detail)
-    draft.attributes = thought_words.attributes(desk.memory)
+    draft.attributes = typed.attributes(desk.memory)
     number = desk.append(draft)
     mesh = desk.memory.sessions.get(asked.session_id)
     row: Row = {
@@ -261,9 +291,11 @@ def _open(
         "open_tasks": 0,
         "last_chain_hash": genesis,
         "verified_records": None,
+        "verified_by": None,
         "sealed_ns": None,
         "root": None,
         "ended_ns": None,
+        "intent_shredded_by": None,
     }
     sessions_of(desk)[asked.session_id] = row
     return row, [Write("thought_sessions", dict(row))]
@@ -320,7 +352,7 @@ def _chained(desk: Desk, voice: Voice, said: Said, session: Row) -> Row:
     hashes = ledger.link(thought, session["last_chain_hash"])
     summary = f"{said.type} {said.record_id} by {voice.name} in {said.session_id}"
     draft = told(desk, voice.who, said.session_id, "thought_recorded", summary, _about(thought, hashes, said))
-    draft.attributes = thought_words.attributes(desk.memory)
+    draft.attributes = typed.attributes(desk.memory)
     number = desk.append(draft)
     event_id = msgspec.json.decode(desk.changes.audit[-1].record, type=_Named).audit_event_id
     return row_of(session["tenant_id"], thought, hashes, number, event_id)

@@ -8,7 +8,7 @@ at; a rule for a field names it `thought.…`. A repeat is known although the ru
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -33,12 +33,6 @@ def content(memory: Memory, sent: bytes) -> Iterator[bytes]:
 def intent(memory: Memory, sent: str) -> Iterator[str]:
     for left in content(memory, jcs({"intent": sent})):
         yield msgspec.json.decode(left)["intent"]
-
-
-def attributes(memory: Memory) -> dict[str, Any]:
-    """Of the event: which rules its words went by."""
-    book = memory.rulebook.redaction
-    return {} if book is None or not book.in_force else {"av.redaction.version": book.version}
 
 
 def _left(book: RedactionBook, rules: tuple[RedactionRule, ...], sent: bytes) -> bytes:

@@ -120,6 +120,7 @@ def row_of(tenant_id: str, thought: Thought, hashes: Hashes, number: int, event_
         "parent_chain_hash": hashes.parent_chain_hash,
         "sequence_number": number,
         "audit_event_id": event_id,
+        "shredded_by": None,
     }
 
 

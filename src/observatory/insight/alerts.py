@@ -14,12 +14,14 @@ RAISED: Final = {
     "budget_exceeded": "budget_exceeded",
     "agent_evicted": "eviction",
     "kill_switch_engaged": "kill_switch",
+    "alert_raised": "rule",
 }
 ENDED: Final = {
     "entropy_recovered": "entropy",
     "loop_ended": "loop",
     "agent_recovered": "eviction",
     "kill_switch_released": "kill_switch",
+    "alert_resolved": "rule",
 }
 STATUS: Final = "status_alert"  # a message, not an event
 KINDS: Final = (*RAISED.values(), STATUS)

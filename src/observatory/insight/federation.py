@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from observatory.insight.log import Checkpoint
+
 
 @runtime_checkable
 class FederationRows(Protocol):
     async def cosigned(self, tenant_id: str, peer_id: str | None = None) -> int:
         """The newest size that has a cosignature, by this peer or by any; 0 when there is none."""
+
+    async def first_over(self, tenant_id: str, number: int) -> Checkpoint | None:
+        """The oldest checkpoint that holds the event of this number; None while there is none."""
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]: ...

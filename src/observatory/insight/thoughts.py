@@ -20,6 +20,16 @@ class StoredThought(msgspec.Struct, frozen=True):
     sequence_number: int
     audit_event_id: str
     event: bytes | None
+    shredded_by: int | None = None  # the event that ordered its words to go
+
+
+class Left(NamedTuple):
+    """A thought that still has its words."""
+
+    sequence_number: int
+    session_id: str
+    record_id: str
+    created_at: str
 
 
 class Told(NamedTuple):
@@ -35,6 +45,14 @@ class Thoughts(Protocol):
 
     async def thoughts(self, tenant_id: str, session_id: str, start: int, limit: int) -> list[StoredThought]:
         """Records of a session from an index on, in order of their index."""
+
+    async def thought_session(self, tenant_id: str, session_id: str) -> Row | None:
+        """A session's row just as it stands, bent or not."""
+
+    async def thoughts_left(
+        self, tenant_id: str, after: int, limit: int, session_id: str | None = None
+    ) -> list[Left]:
+        """Of events after that number, in their order; of one session when it is named."""
 
     async def told_of(self, tenant_id: str, session_id: str) -> Told:
         """By the trail alone, whatever the rows say: its start, records, seal and end."""

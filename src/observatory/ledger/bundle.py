@@ -53,6 +53,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     events: Sequence[Event]
     session: Mapping[str, Any] | None = None
     thoughts: Sequence[tuple[Thought, Hashes]] = ()
+    shredded: Mapping[int, int] = {}  # index of a record without its words → the event that ordered it
     seal: Sealing | None = None
     # An older checkpoint, and the proof that the log went on from it.
     older: tuple[bytes, Sequence[bytes]] | None = None
@@ -128,19 +129,22 @@ def _anchor(evidence: Evidence) -> Event | None:
     return next((event for event in evidence.events if event.sequence_number == number), None)
 
 
+def _line_of(thought: Thought, hashes: Hashes, shredded_by: int | None) -> dict[str, Any]:
+    """Of a record whose words were shredded all but them, and which event ordered it."""
+    line: dict[str, Any] = {
+        "index": thought.index,
+        "record": canonical(thought, bare=shredded_by is not None).decode("utf-8"),
+        "content_hash": hashes.content_hash,
+        "parent_chain_hash": hashes.parent_chain_hash,
+        "chain_hash": hashes.chain_hash,
+    }
+    return line if shredded_by is None else line | {"shredded_by": shredded_by}
+
+
 def _session_files(evidence: Evidence) -> dict[str, bytes]:
     if evidence.session is None:
         return {}
-    thoughts = [
-        {
-            "index": thought.index,
-            "record": canonical(thought).decode("utf-8"),
-            "content_hash": hashes.content_hash,
-            "parent_chain_hash": hashes.parent_chain_hash,
-            "chain_hash": hashes.chain_hash,
-        }
-        for thought, hashes in evidence.thoughts
-    ]
+    thoughts = [_line_of(*one, evidence.shredded.get(one[0].index)) for one in evidence.thoughts]
     made = {"session.json": _pretty(evidence.session), "thoughts.jsonl": _lines(thoughts)}
     if evidence.seal is not None:
         proofs = [{"index": index, "hashes": list(path)} for index, path in enumerate(evidence.seal.proofs)]
@@ -206,7 +210,8 @@ FILES
     session.json        who began the session and when: the genesis is the SHA-256 of caller, session_id
                         and started_at as RFC 8785 text
     thoughts.jsonl      thought records: content_hash is the SHA-256 of "record", chain_hash the SHA-256 of
-                        content_hash and parent_chain_hash, 32 raw bytes each
+                        content_hash and parent_chain_hash, 32 raw bytes each; of one whose words were
+                        shredded "record" is without "content", and "shredded_by" the event that ordered it
     seal.json           the sealed root: RFC 6962 over content_hash and chain_hash of each record
     seal_proofs.jsonl   for each record its proof under that root
 """

@@ -47,7 +47,8 @@ class Entry(msgspec.Struct, frozen=True):
     message: Archived | None = None
     # Of an event that tells of a rewrite: the new content.
     rewritten: bytes | None = None
-    # Of an event that tells of a thought: its content as it was hashed; of a session's start: the intent.
+    # Of an event that tells of a thought: its content as it was hashed; of a session's start: the intent;
+    # nothing (b"") of what was shredded.
     words: bytes | None = None
 
 

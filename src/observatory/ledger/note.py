@@ -133,7 +133,7 @@ class Verifier:
     def from_vkey(cls, text: str) -> "Verifier":
         name, _, rest = text.partition("+")
         identity, _, body = rest.partition("+")
-        raw = _unbase64(body) if len(body) <= 64 else None
+        raw = unbase64(body) if len(body) <= 64 else None
         if raw is None or len(raw) != 33:
             raise BadNote("a verification key reads name+hash+base64; this one does not")
         found = cls(name, raw[1:], raw[0])
@@ -203,7 +203,7 @@ def split(note: bytes) -> tuple[str, list[Line]]:
 
 def _line(line: str) -> Line:
     name, space, body = line.removeprefix(DASH).partition(" ")
-    raw = _unbase64(body)
+    raw = unbase64(body)
     if not line.startswith(DASH) or not space or raw is None or len(raw) < 5:
         raise BadNote("a signature line reads: em dash, name, base64 of key hash and signature")
     check_name(name)
@@ -258,13 +258,13 @@ def read_size(digits: str, what: str = "a size") -> int:
 
 def read_hash(text: str) -> bytes:
     """A hash in its one spelling; BadNote for anything else."""
-    raw = _unbase64(text)
+    raw = unbase64(text)
     if raw is None or len(raw) != 32:
         raise BadNote("a root or a hash of a proof is the base64 of 32 bytes")
     return raw
 
 
-def _unbase64(text: str) -> bytes | None:
+def unbase64(text: str) -> bytes | None:
     """Standard base64 in its one spelling, or None: padding bits that are not zero would be a second one."""
     try:
         raw = b64decode(text, validate=True)

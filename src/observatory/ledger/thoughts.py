@@ -60,8 +60,9 @@ def genesis(caller: str, session_id: str, started_at: str) -> bytes:
     return sha256(jcs({"caller": caller, "session_id": session_id, "started_at": started_at})).digest()
 
 
-def canonical(thought: Thought) -> bytes:
-    """The RFC 8785 text that is hashed; ValueError for what has none."""
+def canonical(thought: Thought, bare: bool = False) -> bytes:
+    """The RFC 8785 text that is hashed, or with `bare` what is left of it when the words were shredded;
+    ValueError for what has none."""
     fields: dict[str, Any] = {
         "record_id": thought.record_id,
         "session_id": thought.session_id,
@@ -73,7 +74,7 @@ def canonical(thought: Thought) -> bytes:
         "predecessor_chain_hash": thought.predecessor_chain_hash,
     }
     check_subset(fields.values())
-    for name in ("content", "references", "audit_event_ids"):
+    for name in ("references", "audit_event_ids") if bare else ("content", "references", "audit_event_ids"):
         fields[name] = msgspec.Raw(_one_value(getattr(thought, name)))
     return encode_checked(fields)
 
@@ -106,6 +107,14 @@ def link(thought: Thought, parent_chain_hash: str) -> Hashes:
     )
 
 
+def relinked(thought: Thought, stored: Hashes, parent_chain_hash: str) -> bool:
+    """Whether a record without its words follows its parent by the content_hash it has. ValueError for what
+    has no canonical text."""
+    canonical(thought, bare=True)
+    content, parent = digest_of(stored.content_hash), digest_of(parent_chain_hash)
+    return stored == Hashes(stored.content_hash, text_of(chain_hash(content, parent)), parent_chain_hash)
+
+
 def leaf(hashes: Hashes) -> bytes:
     """The leaf hash of a record in the tree that seals its session."""
     return leaf_hash(digest_of(hashes.content_hash) + digest_of(hashes.chain_hash))
@@ -121,9 +130,13 @@ class Walk:
         self.leaves: list[bytes] = []
         self.broken: int | None = None
 
-    def step(self, thought: Thought, stored: Hashes) -> bool:
-        """Whether this record is the next one and just what was written; after a False nothing counts."""
-        if self.broken is None and not self._holds(thought, stored):
+    def step(self, thought: Thought, stored: Hashes, shredded: bool = False) -> bool:
+        """Whether this record is the next one and just what was written; after a False nothing counts.
+
+        Of one whose words were shredded the content_hash is not made again: who asks holds it against the
+        event that told of it.
+        """
+        if self.broken is None and not self._holds(thought, stored, shredded):
             self.broken = len(self.leaves)
         if self.broken is not None:
             return False
@@ -131,7 +144,7 @@ class Walk:
         self.last_chain_hash = stored.chain_hash
         return True
 
-    def _holds(self, thought: Thought, stored: Hashes) -> bool:
+    def _holds(self, thought: Thought, stored: Hashes, shredded: bool) -> bool:
         index = len(self.leaves)
         expected = self._predecessor if index == 0 else None
         if thought.index != index or thought.session_id != self._session_id or thought.type not in TYPES:
@@ -139,7 +152,9 @@ class Walk:
         if thought.predecessor_chain_hash != expected:
             return False
         try:
-            return link(thought, self.last_chain_hash) == stored
+            if not shredded:
+                return link(thought, self.last_chain_hash) == stored
+            return not thought.content and relinked(thought, stored, self.last_chain_hash)
         except (ValueError, TypeError):  # what was put there has no canonical text at all
             return False
 

@@ -90,6 +90,7 @@ class Found(msgspec.Struct, frozen=True):
     pinned: bool
     checks: dict[str, bool | None]
     breaks: list[Break]
+    shredded: int = 0  # records whose words are gone by an order
 
 
 def check_bundle(files: Mapping[str, bytes], vkeys: Sequence[str] = ()) -> Found:
@@ -138,6 +139,7 @@ class _Check:
             pinned=bool(self._vkeys),
             checks=dict(self._held),
             breaks=[Break(name, self._breaks[name]) for name in CHECKS if name in self._breaks],
+            shredded=sum(thought.shredded_by is not None for thought in self._thoughts),
         )
 
     def run(self) -> None:
@@ -295,8 +297,8 @@ class _Check:
         for one in self._lines("thoughts.jsonl", Recorded, "records"):
             if one.index != len(stated):
                 self._break("records", "The lines of thoughts.jsonl are not numbered in order.")
-            said = Stated(one.record.encode(), one.content_hash, one.parent_chain_hash, one.chain_hash)
-            stated.append(said)
+            hashes = one.content_hash, one.parent_chain_hash, one.chain_hash
+            stated.append(Stated(one.record.encode(), *hashes, one.shredded_by))
         if session is None:
             if stated or "session.json" in self._files:
                 self._break("records", "session.json, which the records begin with, cannot be read.")
@@ -367,6 +369,8 @@ class _Check:
             told = said.recorded.get(thought.record["record_id"])
             if told != (text_of(thought.content_hash), text_of(thought.chain_hash)):
                 return self._break("anchored", f"No event of the log tells of record {place} as it is here.")
+            if thought.shredded_by is not None and not said.ordered(thought):
+                return self._break("records", f"No event of the log orders words of record {place} to go.")
         if self._seal is not None and said.sealed != self._seal:
             self._break("anchored", "No event of the log tells of this seal.")
         return None

@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from observatory.ledger.verify_note import from_base64
-from observatory.ledger.verify_thoughts import Seal
+from observatory.ledger.verify_thoughts import Seal, Thought
 
 FORMAT: Final = "observatory-evidence/1"
 _NAMESPACE: Final = UUID("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
@@ -56,6 +56,7 @@ class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content_hash: str
     parent_chain_hash: str
     chain_hash: str
+    shredded_by: int | None = None
 
 
 class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +81,7 @@ class Leaf(NamedTuple):
     trace_id: str
     body: Mapping[str, Any]  # empty where it names no session: there may be very many
     text: bytes
+    timestamp: str = ""  # the same
 
     def is_of(self, session_id: str, trace_id: str) -> bool:
         return self.trace_id == trace_id or self.body.get("session_id") == session_id
@@ -92,6 +94,9 @@ class Said:
         self.genesis: str | None = None
         self.recorded: dict[str, tuple[str, str]] = {}
         self.sealed: Seal | None = None
+        self._records: dict[str, dict[str, Any]] = {}
+        self._orders: dict[int, object] = {}
+        self._embedded: object = None
         for leaf in leaves:
             body = leaf.body
             if body.get("session_id") != session_id:
@@ -99,17 +104,39 @@ class Said:
             match body.get("event_type"):
                 case "thought_session_started":
                     self.genesis = string(body.get("genesis"))
+                    self._embedded = body.get("predecessor_chain_hash")
                 case "thought_recorded":
                     hashes = string(body.get("content_hash")), string(body.get("chain_hash"))
                     self.recorded[string(body.get("record_id"))] = hashes
+                    self._records[string(body.get("record_id"))] = {**body, "created_at": leaf.timestamp}
+                case "thoughts_shredded":
+                    self._orders[leaf.sequence_number] = body.get("records")
                 case "thought_session_sealed":
                     self.sealed = _converted({name: body.get(name) for name in Seal.__struct_fields__})
+
+    def ordered(self, thought: Thought) -> bool:
+        """Whether an event ordered the words of this record to go, and the rest of it is as it was told.
+
+        No hash covers that rest any more: its own event says each member of it.
+        """
+        record = thought.record
+        named = self._orders.get(thought.shredded_by or 0)
+        told = self._records.get(record["record_id"], {})
+        expected = self._embedded if record["index"] == 0 else None
+        return (
+            isinstance(named, list)
+            and record["index"] in named
+            and record["predecessor_chain_hash"] == expected
+            and all(told.get(name) == record[name] for name in record if name != "predecessor_chain_hash")
+        )
 
 
 def leaf_of(number: int, record: Mapping[str, Any], text: bytes) -> Leaf:
     body = record.get("body")
     told = body if isinstance(body, dict) and "session_id" in body else {}
-    return Leaf(number, string(record.get("audit_event_id")), string(record.get("trace_id")), told, text)
+    moment = string(record.get("timestamp")) if told else ""
+    ids = string(record.get("audit_event_id")), string(record.get("trace_id"))
+    return Leaf(number, *ids, told, text, moment)
 
 
 def trace_of(session_id: str) -> str:

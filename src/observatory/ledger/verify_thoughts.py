@@ -27,6 +27,7 @@ class Thought(NamedTuple):
     record: Mapping[str, Any]
     content_hash: bytes
     chain_hash: bytes
+    shredded_by: int | None = None  # the event that ordered its words to go: then `record` is without them
 
     @property
     def leaf(self) -> bytes:
@@ -40,6 +41,7 @@ class Stated(NamedTuple):
     content_hash: str
     parent_chain_hash: str
     chain_hash: str
+    shredded_by: int | None = None
 
 
 def text_of(digest: bytes) -> str:
@@ -76,26 +78,33 @@ def _checked(session_id: str, place: int, parent: bytes, stated: Stated) -> Thou
     record = canonical_object(stated.record)
     if record is None:
         return f"The bytes of record {place} are not the RFC 8785 form of a thought record."
-    if not _is_whole(record):
+    gone = stated.shredded_by is not None
+    if not _is_whole(record, gone):
         return f"Record {place} has not the members of a thought record."
     if record["index"] != place:
         return f"Another record stands where record {place} must be."
     if record["session_id"] != session_id:
         return f"Record {place} names another session."
-    content = sha256(stated.record).digest()
-    if stated.content_hash != text_of(content):
+    # Of shredded words nothing can be hashed again: what is told of them must be told by the log as well.
+    content = _digest_of(stated.content_hash) if gone else sha256(stated.record).digest()
+    if content is None or stated.content_hash != text_of(content):
         return f"content_hash of record {place} is not the hash of its content."
     if stated.parent_chain_hash != text_of(parent):
         return f"Record {place} is not linked to the one before it."
     chain = sha256(content + parent).digest()
     if stated.chain_hash != text_of(chain):
         return f"chain_hash of record {place} is not that of its content and the record before."
-    return Thought(record, content, chain)
+    return Thought(record, content, chain, stated.shredded_by)
 
 
-def _is_whole(record: Mapping[str, Any]) -> bool:
+def _digest_of(text: str) -> bytes | None:
+    digits = text.removeprefix("sha256:")
+    return bytes.fromhex(digits) if len(digits) == 64 and _is_hex(digits) else None
+
+
+def _is_whole(record: Mapping[str, Any], gone: bool) -> bool:
     return (
-        record.keys() == _MEMBERS
+        record.keys() == (_MEMBERS - {"content"} if gone else _MEMBERS)
         and all(type(record[name]) is str for name in _TEXTS)
         and all(type(record[name]) is list for name in _LISTS)
         and all(type(one) is str for name in _LISTS for one in record[name])
@@ -137,8 +146,7 @@ def check_seal(seal: Seal, session_id: str, genesis: bytes, thoughts: Sequence[T
 
 def check_seal_proof(seal: Seal, place: int, thought: Thought, path: object) -> bool:
     """Whether the path leads from one record to the sealed root."""
-    digest = seal.root.removeprefix("sha256:")
-    root = bytes.fromhex(digest) if len(digest) == 64 and _is_hex(digest) else b""
+    root = _digest_of(seal.root) or b""
     return inclusion_holds(thought.leaf, place, seal.n_records, path, root)
 
 

@@ -73,6 +73,7 @@ class RedactionBook(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """After so many days payloads are shredded; None keeps them."""
+    """After so many days payloads are shredded; None keeps them. `thoughts`: their words too."""
 
     days: int | None = None
+    thoughts: bool = False

@@ -6,11 +6,12 @@ agent wait, a task waits and the loop goes on.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from observatory.protocol.thoughts import RecordedThought as Recorded
-from observatory.sdk import decisions, gate, thoughts
+from observatory.sdk import decisions, gate, reminders, thoughts
 from observatory.sdk.client import Answer
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.ear import NoChannel
@@ -80,6 +81,18 @@ class AsyncWords:
     ) -> Approval:
         """Ask a person before doing it, and do what the approval says: see `Agent.ask`."""
         return await run_async(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
+
+    async def remind(
+        self,
+        *,
+        in_s: float | None = None,
+        at: datetime | str | None = None,
+        payload: Any = None,
+        intent: str = reminders.INTENT,
+    ) -> AsyncStep:
+        """Ask to be spoken to later, in the session this task runs in: see `Agent.remind`."""
+        said = Said(*self._here(), intent, None, reminders.fields(in_s, at, payload), None)
+        return AsyncStep(await run_async(gate.say(said)))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "AsyncToolCall":
         """`async with s.tool("serp_search", {...}) as call:` times the call and records it."""

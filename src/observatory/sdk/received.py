@@ -56,6 +56,23 @@ class Received(msgspec.Struct, frozen=True):
         found = payload.get("content") or payload.get("title") or cognition.get("intent")
         return found if isinstance(found, str) else None
 
+    @property
+    def intent(self) -> str | None:
+        """What the house wants, of a message of its own: a job's intent, a webhook's; `reminder`."""
+        found = ((self.message or {}).get("metadata") or {}).get("intent")
+        return found if isinstance(found, str) else None
+
+    @property
+    def payload(self) -> Any:
+        """What a job, a webhook or a reminder carries; None if it carries nothing."""
+        return ((self.message or {}).get("metadata") or {}).get("payload")
+
+    @property
+    def is_reminder(self) -> bool:
+        """Whether the agent itself had asked for it, by `remind`."""
+        sender = ((self.message or {}).get("sender") or {}).get("entity_id")
+        return self.intent == "reminder" and sender == "sys_scheduler"
+
     def handoff(self) -> Handoff | None:
         """Where the work goes on; None for what belongs to no session."""
         if self.session_id is None:

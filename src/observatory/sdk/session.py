@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from observatory.sdk import gate
+from observatory.sdk import gate, reminders
 from observatory.sdk.gate import Approval, Said
 from observatory.sdk.received import Handoff, Prompt, Received
 from observatory.sdk.step import Step, StepFields, new_id, write_log
@@ -175,6 +176,20 @@ class Words:
         A person may have changed it: do what `tool_call` and `tool_input` of the approval say.
         """
         return run(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
+
+    def remind(
+        self,
+        *,
+        in_s: float | None = None,
+        at: datetime | str | None = None,
+        payload: Any = None,
+        intent: str = reminders.INTENT,
+    ) -> Step:
+        """Ask to be spoken to in this session after `in_s` seconds or at a time: at most a year ahead, at
+        once if it is over. It comes as a message (`is_reminder`, `payload`) to this agent, also after a
+        restart of either side. Returns at once; `answer()` raises `Rejected` when the gateway refuses."""
+        said = Said(*self._here(), intent, None, reminders.fields(in_s, at, payload), None)
+        return run(gate.say(said))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "ToolCall":
         """`with s.tool("serp_search", {...}) as call:` times the call and records it, failed if it raised."""

@@ -41,6 +41,7 @@ class AlarmReads(Fetches):
         found: dict[int, tuple[str, bytes | None]] = {}
         for part in _parts(numbers, NAMED):
             query = select(_number_column(messages), messages.c.message_type, payloads.c.raw)
-            for row in await self.fetch(tenant_id, query.where(_among(tenant_id, messages, part), *same)):
+            named = query.where(_among(messages, part), *same)
+            for row in await self.fetch(tenant_id, named, tenant=tenant_id):
                 found[row[0]] = row[1], None if row[2] is None else bytes(row[2])
         return found

@@ -7,6 +7,7 @@ message again. So what is folded does not depend on when it is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, null, or_, select
@@ -14,11 +15,18 @@ from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, lite
 from observatory.insight.derived import Committed
 from observatory.state import HOME_TENANT
 from observatory.store import tables
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
 from observatory.store.keys import SEQ_MASK
 from observatory.store.shapes import Shape
 
 PAGE_BYTES = 16_000_000  # of content in a page, its last message aside: memory is bounded
+
+
+HEADS = (
+    select(tables.tenants.c.tenant_id, tables.chain_heads.c.sequence_number)
+    .join(tables.chain_heads, tables.chain_heads.c.tenant_id == tables.tenants.c.tenant_id)
+    .where(tables.tenants.c.disabled_ns.is_(None))
+)
 
 
 class CommittedReads(Fetches):
@@ -28,33 +36,33 @@ class CommittedReads(Fetches):
     dialect: str
 
     async def heads(self) -> dict[str, int]:
-        tenants, heads = tables.tenants, tables.chain_heads
-        query = (
-            select(tenants.c.tenant_id, heads.c.sequence_number)
-            .join(heads, heads.c.tenant_id == tenants.c.tenant_id)
-            .where(tenants.c.disabled_ns.is_(None))
-        )
         # The house itself asks: policies show these two tables to the home tenant whole.
-        return {row[0]: row[1] for row in await self.fetch(HOME_TENANT, query)}
+        return {row[0]: row[1] for row in await self.fetch(HOME_TENANT, HEADS)}
 
     async def committed(self, tenant_id: str, after: int, limit: int) -> list[Committed]:
-        shape, messages = self._shape, self._shape.messages
         until = after + limit if limit < 2 else await self._fitting(tenant_id, after, limit)
         # Bounded on both sides: numbers have no gaps, and a limit alone would let the join run on.
-        tests = shape.in_tenant(tenant_id, after, until + 1)
-        query = self._numbers(tenant_id, messages.c.state, shape.payloads.c.raw)
-        return await self._all_committed(tenant_id, query.where(*tests).order_by(shape.order()))
+        rows = await self.fetch(tenant_id, self._pages, tenant=tenant_id, low=after + 1, high=until)
+        return [Committed(*row) for row in rows]
+
+    @cached_property
+    def _pages(self) -> Select[Any]:
+        query = self._numbers(TENANT, self._shape.messages.c.state, self._shape.payloads.c.raw)
+        return query.where(*self._shape.between(TENANT, LOW, HIGH)).order_by(self._shape.order())
+
+    @cached_property
+    def _sizes(self) -> Select[Any]:
+        shape, payloads = self._shape, self._shape.payloads
+        size = func.coalesce(func.length(payloads.c.raw), literal_column("0"))
+        source = shape.events.outerjoin(payloads, shape.same_row(payloads))
+        query = select(shape.sequence(), size).select_from(source)
+        return query.where(*shape.between(TENANT, LOW, HIGH)).order_by(shape.order())
 
     async def _fitting(self, tenant_id: str, after: int, limit: int) -> int:
         """The number with which a page is full, by count or by size. Sizes are read without the content."""
-        shape, payloads = self._shape, self._shape.payloads
-        size = func.coalesce(func.length(payloads.c.raw), literal_column("0"))
-        query = select(shape.sequence(), size).select_from(
-            shape.events.outerjoin(payloads, shape.same_row(payloads))
-        )
-        query = query.where(*shape.in_tenant(tenant_id, after, after + limit + 1)).order_by(shape.order())
         until, total = after, 0
-        for number, length in await self.fetch(tenant_id, query):
+        span: dict[str, Any] = {"low": after + 1, "high": after + limit}
+        for number, length in await self.fetch(tenant_id, self._sizes, tenant=tenant_id, **span):
             until, total = number, total + length
             if total >= PAGE_BYTES:
                 break
@@ -73,10 +81,11 @@ class CommittedReads(Fetches):
         theirs = and_(rewrites.c.tenant_id == tenant_id, rewrites.c.sequence_number == holds.c.rewrite_seq)
         query = self._numbers(tenant_id, state, raw, (holds, mine, False), (rewrites, theirs, True))
         each = [shape.in_tenant(tenant_id, number - 1, number + 1) for number in numbers]
-        return await self._all_committed(tenant_id, query.where(or_(*(and_(*tests) for tests in each))))
+        rows = await self.fetch(tenant_id, query.where(or_(*(and_(*tests) for tests in each))))
+        return [Committed(*row) for row in rows]
 
     def _numbers(
-        self, tenant_id: str, state: ColumnElement[Any], raw: ColumnElement[Any], *joins: Any
+        self, tenant_id: Any, state: ColumnElement[Any], raw: ColumnElement[Any], *joins: Any
     ) -> Select[Any]:
         shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
         if self.dialect == "sqlite":
@@ -106,6 +115,3 @@ class CommittedReads(Fetches):
             messages.c.entropy,
             raw,
         ).select_from(source)
-
-    async def _all_committed(self, tenant_id: str, query: Select[Any]) -> list[Committed]:
-        return [Committed(*row) for row in await self.fetch(tenant_id, query)]

@@ -76,6 +76,9 @@ class Finder(Protocol):
     def unshredded(self, memory: Memory, numbers: Collection[int]) -> Rows:
         """(sequence_number,) of those whose bytes are there, without reading them."""
 
+    def leases(self, names: Collection[str]) -> Rows:
+        """(name, epoch) of leases of the house, which change hands no more before the transaction ends."""
+
 
 def look(finder: Finder, memory: Memory, wants: Wants) -> None:
     """All of it, after sessions and agents are there."""
@@ -97,6 +100,8 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
                 new = finder.find("rewrites", ("raw",), {"sequence_number": rewrite_seq})
                 if new and new[0][0] is not None:
                     memory.raws[number] = bytes(new[0][0])
+    if wants.leases:
+        memory.leases |= {row[0]: row[1] for row in finder.leases(wants.leases)}
     if wants.payloads:
         memory.payloads |= {row[0] for row in finder.unshredded(memory, wants.payloads)}
     if wants.rooms and memory.rulebook.policies:

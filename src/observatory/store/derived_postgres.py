@@ -87,8 +87,10 @@ class PostgresDerived(DerivedReads):
         self._connection: asyncpg.Connection | None = None
         self._is_sure = False  # that the tables are this version's
 
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        return await self._store.fetch(tenant_id, statement, presented)
+    async def fetch(
+        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
+    ) -> list[Any]:
+        return await self._store.fetch(tenant_id, statement, presented, **values)
 
     async def start(self) -> None:
         """Nothing to make: the migration did. Refused where a table would show rows of other tenants."""

@@ -173,16 +173,21 @@ class SqliteDerived(DerivedReads):
             make(self._path)
         self._inode = self._file()
 
+    def figures(self) -> dict[str, float]:
+        return {"derived_bytes": self._path.stat().st_size} if self._path.exists() else {}
+
     async def stop(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
         self._writer.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         self._engine.dispose()
 
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
+    async def fetch(
+        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
+    ) -> list[Any]:
         def run() -> list[Any]:
             with self._engine.connect() as connection:
-                return list(connection.execute(statement).all())
+                return list(connection.execute(statement, values).all())
 
         return await self._reading(run)
 

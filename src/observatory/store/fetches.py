@@ -1,4 +1,8 @@
-"""The one thing a database adapter must give to whoever composes queries for both databases."""
+"""The one thing a database adapter must give to whoever composes queries for both databases.
+
+Composing a statement costs as much as its answer, or more. What is asked all the time is composed once, with
+places (`TENANT`, `LOW`…) for what differs, and the values are given to `fetch`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Executable
+from sqlalchemy import BigInteger, Executable, Integer, Text, bindparam
 
 T = TypeVar("T")
+TENANT = bindparam("tenant", type_=Text)
+LOW, HIGH = bindparam("low", type_=BigInteger), bindparam("high", type_=BigInteger)
+LIMIT = bindparam("most", type_=Integer)
 MOST = 500  # values of one IN list
 
 
@@ -22,10 +29,12 @@ def portions(values: Iterable[T], most: int = MOST) -> Iterator[list[T]]:
 
 class Fetches(ABC):
     @abstractmethod
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
+    async def fetch(
+        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
+    ) -> list[Any]:
         """Committed rows, seen as this tenant; `presented` is the key or token of who is not known yet.
 
-        NotDurable when nothing can be read.
+        `values` are for a statement that is composed once and kept. NotDurable when nothing can be read.
         """
 
     async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:

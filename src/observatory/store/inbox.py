@@ -9,6 +9,7 @@ the original. Content is read once for each message, however many agents it goes
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -29,7 +30,7 @@ from sqlalchemy import (
 
 from observatory.ports import Arrived, Delivery, Pending, Stops
 from observatory.store import tables
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches
 from observatory.store.keys import SEQ_MASK
 from observatory.store.shapes import Shape
 
@@ -45,6 +46,10 @@ ARRIVALS = text(
 ).bindparams(bindparam("number", type_=BigInteger), bindparam("agent", type_=BigInteger))
 # Numbers named in one query: each is a term of its WHERE.
 NAMED = 50
+SIZES = (1, 4, NAMED)  # and so many places a statement has for them
+NUMBERS = [bindparam(f"n{place}", type_=BigInteger) for place in range(NAMED)]
+AGENT = bindparam("agent", type_=BigInteger)
+LAST = (1 << 62) - 1
 Key = tuple[int, int]
 
 
@@ -60,35 +65,50 @@ class InboxReads(Fetches):
     _shape: Shape
 
     async def arrivals(self, tenant_id: str, after: Key, limit: int) -> list[Arrived]:
-        query = ARRIVALS.bindparams(tenant=tenant_id, number=after[0], agent=after[1], most=limit)
-        return [Arrived(*row) for row in await self.fetch(tenant_id, query)]
+        place = {"number": after[0], "agent": after[1], "most": limit}
+        rows = await self.fetch(tenant_id, ARRIVALS, "", tenant=tenant_id, **place)
+        return [Arrived(*row) for row in rows]
 
     async def pending(self, tenant_id: str, where: Pending, limit: int) -> list[Delivery]:
-        told = tables.deliveries.c
-        query = self._query(tenant_id).where(
-            told.agent_no == where.agent_no,
-            PENDING,
-            told.sequence_number > where.after,
-        )
-        if where.until is not None:
-            query = query.where(told.sequence_number <= where.until)
+        query = self._waiting[where.kind is not None]
+        values: dict[str, Any] = {"agent": where.agent_no, "low": where.after + 1, "most": limit}
+        values["high"] = LAST if where.until is None else where.until
         if where.kind is not None:
-            query = query.where(told.kind == where.kind)
-        rows = await self.fetch(tenant_id, query.order_by(told.sequence_number).limit(limit))
+            values["kind"] = where.kind
+        rows = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
         return await self._told(tenant_id, rows, True)
 
+    @cached_property
+    def _waiting(self) -> list[Select[Any]]:
+        """Of one agent: of any kind, of one kind."""
+        told = tables.deliveries.c
+        number = told.sequence_number
+        query = self._all_told.where(told.agent_no == AGENT, PENDING, number >= LOW, number <= HIGH)
+        query = query.order_by(number).limit(LIMIT)
+        return [query, query.where(told.kind == bindparam("kind"))]
+
     async def deliveries(self, tenant_id: str, keys: Sequence[Key], content: bool) -> list[Delivery]:
-        told, wanted = tables.deliveries.c, set(keys)
+        wanted = set(keys)
         rows: list[Any] = []
         for numbers in _parts(sorted({number for number, _ in wanted}), NAMED):
             # Numbers told to many agents are read whole and sifted here.
-            query = self._query(tenant_id).where(any_of(told.sequence_number, numbers))
             agents = {agent_no for number, agent_no in wanted if number in set(numbers)}
-            if len(agents) == 1:
-                query = query.where(told.agent_no == agents.pop())
-            rows += [row for row in await self.fetch(tenant_id, query) if (row[0], row[1]) in wanted]
+            values = _places(numbers) | ({"agent": agents.pop()} if len(agents) == 1 else {})
+            query = self._by_numbers[len(_places(numbers)), "agent" in values]
+            found = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
+            rows += [row for row in found if (row[0], row[1]) in wanted]
         rows.sort(key=lambda row: (row[0], row[1]))
         return await self._told(tenant_id, rows, content)
+
+    @cached_property
+    def _by_numbers(self) -> dict[tuple[int, bool], Select[Any]]:
+        """By how many numbers are named, and whether one agent is."""
+        told = tables.deliveries.c
+        made = {}
+        for size in SIZES:
+            query = self._all_told.where(any_of(told.sequence_number, NUMBERS[:size]))
+            made[size, False], made[size, True] = query, query.where(told.agent_no == AGENT)
+        return made
 
     async def paused_sessions(self, tenant_id: str, agent_no: int) -> list[str]:
         sessions = tables.sessions.c
@@ -136,7 +156,8 @@ class InboxReads(Fetches):
             covered.update(row[0] for row in await self.fetch(tenant_id, query))
         return Stops(agents=frozenset(covered))
 
-    def _query(self, tenant_id: str) -> Select[Any]:
+    @cached_property
+    def _all_told(self) -> Select[Any]:
         """Everything but the content. The order of columns is that of `_told`."""
         shape, told = self._shape, tables.deliveries
         sessions, senders, holds = tables.sessions, tables.agents, tables.holds
@@ -152,8 +173,8 @@ class InboxReads(Fetches):
                 holds,
                 and_(holds.c.tenant_id == told.c.tenant_id, holds.c.sequence_number == told.c.message_seq),
             )
-            .outerjoin(shape.events, _numbered(tenant_id, shape.events, cause))
-            .outerjoin(shape.messages, _numbered(tenant_id, shape.messages, told.c.message_seq))
+            .outerjoin(shape.events, _numbered(shape.events, cause))
+            .outerjoin(shape.messages, _numbered(shape.messages, told.c.message_seq))
         )
         return (
             select(
@@ -175,7 +196,7 @@ class InboxReads(Fetches):
                 holds.c.rewrite_seq,
             )
             .select_from(source)
-            .where(told.c.tenant_id == tenant_id)
+            .where(told.c.tenant_id == TENANT)
         )
 
     async def _told(self, tenant_id: str, rows: Sequence[Any], content: bool) -> list[Delivery]:
@@ -212,13 +233,12 @@ class InboxReads(Fetches):
     ) -> dict[tuple[int, int | None], bytes | None]:
         """(message, rewrite in force) → the bytes to deliver."""
         names = list(wanted)
-        payloads, rewrites = self._shape.payloads, tables.rewrites
+        rewrites = tables.rewrites
         archived = [number for number, rewrite in names if rewrite is None]
         found: dict[int, bytes | None] = {}
-        number_of = _number_column(payloads)
         for numbers in _parts(archived, NAMED):
-            query = select(number_of, payloads.c.raw).where(_among(tenant_id, payloads, numbers))
-            rows = await self.fetch(tenant_id, query)
+            values = _places(numbers)
+            rows = await self.fetch(tenant_id, self._raws[len(values)], tenant=tenant_id, **values)
             found |= {row[0]: None if row[1] is None else bytes(row[1]) for row in rows}
         rewritten: dict[int, bytes | None] = {}
         for numbers in _parts([rewrite for _, rewrite in names if rewrite is not None], NAMED):
@@ -231,6 +251,18 @@ class InboxReads(Fetches):
             (number, rewrite): found.get(number) if rewrite is None else rewritten.get(rewrite)
             for number, rewrite in names
         }
+
+    @cached_property
+    def _raws(self) -> dict[int, Select[Any]]:
+        payloads = self._shape.payloads
+        query = select(_number_column(payloads), payloads.c.raw)
+        return {size: query.where(_among(payloads, NUMBERS[:size])) for size in SIZES}
+
+
+def _places(numbers: Sequence[int]) -> dict[str, Any]:
+    """Values for one of the few statements there are: what is left over names the last number again."""
+    size = next(size for size in SIZES if size >= len(numbers))
+    return {f"n{place}": numbers[min(place, len(numbers) - 1)] for place in range(size)}
 
 
 def _parts(numbers: Iterable[int], size: int) -> Iterable[tuple[int, ...]]:
@@ -248,24 +280,24 @@ def any_of(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[b
     return column.in_([value if isinstance(value, ColumnElement) else literal(value) for value in values])
 
 
-def _packed(tenant_id: str, number: Any) -> ColumnElement[Any]:
+def _packed(number: Any) -> ColumnElement[Any]:
     """SQLite's key of a row (ADR-024)."""
     heads = tables.chain_heads.c
-    tenant_no = select(heads.tenant_no).where(heads.tenant_id == tenant_id).scalar_subquery()
+    tenant_no = select(heads.tenant_no).where(heads.tenant_id == TENANT).scalar_subquery()
     return tenant_no.op("<<")(40).op("|")(number)
 
 
-def _numbered(tenant_id: str, table: FromClause, number: Any) -> ColumnElement[bool]:
+def _numbered(table: FromClause, number: Any) -> ColumnElement[bool]:
     """The row of a big table with this number: by SQLite's packed key, or by the seed's columns."""
     if "key" in table.c:
-        return table.c.key == _packed(tenant_id, number)
-    return and_(table.c.tenant_id == tenant_id, table.c.sequence_number == number)
+        return table.c.key == _packed(number)
+    return and_(table.c.tenant_id == TENANT, table.c.sequence_number == number)
 
 
-def _among(tenant_id: str, table: FromClause, numbers: Iterable[int]) -> ColumnElement[bool]:
+def _among(table: FromClause, numbers: Iterable[Any]) -> ColumnElement[bool]:
     if "key" in table.c:
-        return any_of(table.c.key, [_packed(tenant_id, number) for number in numbers])
-    return and_(table.c.tenant_id == tenant_id, any_of(table.c.sequence_number, numbers))
+        return any_of(table.c.key, [_packed(number) for number in numbers])
+    return and_(table.c.tenant_id == TENANT, any_of(table.c.sequence_number, numbers))
 
 
 def _number_column(table: FromClause) -> ColumnElement[Any]:

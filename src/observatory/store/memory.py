@@ -68,14 +68,26 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "peers": ("tenant_id", "peer_id"),
     "peer_heads": ("origin",),
     "cosignatures": ("size", "name"),
+    "exporters": ("tenant_id", "exporter_id"),
     "knobs": ("name",),
     "saved_views": ("owner_id", "view_id"),
     "deliveries": ("sequence_number", "agent_no"),
     "rewrites": ("message_seq", "sequence_number"),
     "instructions": ("agent_type", "version"),
+    "webhook_endpoints": ("tenant_id", "endpoint_id"),
+    "hooks": ("tenant_id", "hook_id"),
+    "hook_calls": ("call_id",),
+    "hook_deliveries": ("delivery_key",),
+    "webhook_secrets": ("endpoint_id", "secret_no"),
+    "webhook_deliveries": ("delivery_id",),
+    "jobs": ("job_id",),
+    "job_runs": ("run_id",),
+    "dead_letters": ("letter_id",),
+    "alert_rules": ("tenant_id", "rule_id"),
+    "alert_states": ("state_key",),
 }
 # Of these only rows that are not removed are loaded: what an act reads under the lock stays bounded.
-LIVE_ONLY = frozenset({"saved_views", "peers"})
+LIVE_ONLY = frozenset({"saved_views", "peers", "hooks", "webhook_endpoints", "alert_rules", "exporters"})
 
 # Keys and signed-in browsers that may still act; a tenant and an id list are added.
 GOOD_KEYS = (

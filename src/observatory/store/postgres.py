@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import asyncpg
 from sqlalchemy import Executable
@@ -23,6 +24,7 @@ from observatory.ledger.chain import Head
 from observatory.ports import Finished, Notice
 from observatory.state import Changes, Memory, Wants
 from observatory.store import tables
+from observatory.store.leases_postgres import PostgresLeases
 from observatory.store.postgres_append import NAME_TENANT, PostgresReading, PostgresTransaction, finished
 from observatory.store.reads import Reads
 from observatory.store.shapes import PostgresShape
@@ -39,13 +41,16 @@ ROW_ERRORS = ("22", "23", "54", "42501")
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
 SESSION = {"application_name": "observatory", "synchronous_commit": "on", "jit": "off", "TimeZone": "UTC"}
 # The append path asks only by key. Plans made while a table was empty would scan it for as long as they
-# are cached, so scans are ruled out; a gateway that hangs must not keep a head locked for ever.
+# are cached, so scans are ruled out. A gateway that hangs must not keep a head locked for longer than others
+# wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, within one that its client has begun
+# to send and not finished it is not, and only the limit on statements ends that.
 LANE_SESSION = SESSION | {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
-    "idle_in_transaction_session_timeout": "60s",
+    "idle_in_transaction_session_timeout": "10s",
+    "statement_timeout": "10s",
 }
 
 
@@ -170,6 +175,18 @@ class _Lane:
         self._loop = None
 
 
+# What the driver is told, the names of its places in order, and the values that stand in the statement.
+Spelt = tuple[str, tuple[str, ...], Mapping[str, Any]]
+
+
+def _spell(statement: Executable) -> Spelt:
+    # Lists are spelled out here: the driver binds single values only.
+    compiled = statement.compile(  # type: ignore[attr-defined]
+        dialect=DIALECT, compile_kwargs={"render_postcompile": True}
+    )
+    return str(compiled), tuple(compiled.positiontup or ()), compiled.params
+
+
 class _Row(asyncpg.Record):  # type: ignore[misc]
     """A row as `Reads` knows it: by place, and as a mapping."""
 
@@ -178,7 +195,7 @@ class _Row(asyncpg.Record):  # type: ignore[misc]
         return self
 
 
-class PostgresStore(Reads):
+class PostgresStore(Reads, PostgresLeases):
     """Several lanes: tenants of different lanes commit at the same time, one tenant never does."""
 
     dialect = "postgresql"
@@ -190,6 +207,7 @@ class PostgresStore(Reads):
         # Read for the batch that is thought about while another is written; opened when first needed.
         self._looking = [_Lane(url) for _ in range(lanes)]
         self._pool: asyncpg.Pool | None = None
+        self._spelt: WeakKeyDictionary[Executable, Spelt] = WeakKeyDictionary()
 
     @property
     def lanes(self) -> int:
@@ -219,15 +237,21 @@ class PostgresStore(Reads):
         self._looking[lane].close()
         self._lanes[lane].close()
 
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
-        # Lists are spelled out here: the driver binds single values only.
-        compiled = statement.compile(  # type: ignore[attr-defined]
-            dialect=DIALECT, compile_kwargs={"render_postcompile": True}
-        )
-        values = [compiled.params[name] for name in compiled.positiontup or ()]
+    async def fetch(
+        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
+    ) -> list[Any]:
+        sql, names, given = self._spelling(statement)
+        bound = [values[name] if name in values else given[name] for name in names]
         async with self._reader() as connection, connection.transaction(readonly=True):
             await connection.execute(NAME_TENANT, tenant_id, presented)
-            return list(await connection.fetch(str(compiled), *values, record_class=_Row))
+            return list(await connection.fetch(sql, *bound, record_class=_Row))
+
+    def _spelling(self, statement: Executable) -> Spelt:
+        """A statement that is composed once and kept is spelt once, too."""
+        found = self._spelt.get(statement)
+        if found is None:
+            found = self._spelt[statement] = _spell(statement)
+        return found
 
     @asynccontextmanager
     async def _reader(self) -> AsyncIterator[asyncpg.Connection]:
@@ -262,6 +286,13 @@ class PostgresStore(Reads):
             if isinstance(error, (*DRIVER_ERRORS, NotDurable)):
                 raise StartupError(f"PostgreSQL cannot be used: {error}") from error
             raise
+
+    def figures(self) -> dict[str, float]:
+        """How busy it is, without a query."""
+        if self._pool is None:
+            return {}
+        size = self._pool.get_size()
+        return {"readers": size, "readers_busy": size - self._pool.get_idle_size()}
 
     async def stop(self) -> None:
         if self._pool is not None:

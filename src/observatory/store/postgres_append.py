@@ -88,6 +88,10 @@ INSERT_PAYLOADS = _bulk("payloads", "sequence_number:bigint raw:bytea")
 SHRED = """
 UPDATE payloads SET raw = NULL, salt = NULL, shredded_by = $2
 WHERE tenant_id = $1 AND shredded_by IS NULL AND sequence_number = ANY($3::bigint[])"""
+# What the last heartbeat of an agent said of its work goes with that message.
+HUSH = """
+UPDATE pulses SET task = NULL, usage = NULL, message_seq = NULL
+WHERE tenant_id = $1 AND message_seq = ANY($2::bigint[])"""
 KINDS = {"TEXT": "text", "BIGINT": "bigint", "INTEGER": "smallint", "BLOB": "bytea", "FLOAT": "float8"}
 
 
@@ -115,6 +119,13 @@ SEE_HEAD = """
 SELECT tenant_no, sequence_number, event_hash, sessions, agents, access_version, rulebook_version
 FROM chain_heads WHERE tenant_id = $1"""
 LOCK_HEAD = f"{SEE_HEAD} FOR NO KEY UPDATE"
+# So does what a webhook had said that became such a message.
+UNSAY = "UPDATE hook_calls SET body = NULL WHERE tenant_id = $1 AND message_seq = ANY($2::bigint[])"
+FENCE = "SELECT name, epoch FROM leases WHERE name = ANY($1::text[]) FOR SHARE"
+IMPATIENT = (
+    "SELECT set_config('idle_in_transaction_session_timeout', '2s', true), "
+    "set_config('statement_timeout', '2s', true)"
+)
 LIVE_KEYS = f"{GOOD_KEYS} AND k.tenant_id = $1 AND k.key_id = ANY($2::text[])"
 KNOWN_STEPS = """
 SELECT m.sequence_number, m.digest, s.session_id, m.step_id, m.message_id, m.state, m.warnings
@@ -215,6 +226,11 @@ class PostgresReading:
     def unshredded(self, memory: Memory, numbers: Collection[int]) -> control.Rows:
         there = "AND raw IS NOT NULL"
         return self.find("payloads", ("sequence_number",), among=("sequence_number", numbers), tail=there)
+
+    def leases(self, names: Collection[str]) -> control.Rows:
+        """Who would take one over waits for this transaction: one that hangs in it is cut off soon."""
+        self._ask(IMPATIENT)
+        return self._ask(FENCE, list(names))
 
     def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
         """Keys checked before the last change of access are looked at again, under the lock."""
@@ -352,4 +368,6 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
             statements.append(Statement(sql, [tenant_id, *map(list, zip(*rows, strict=True))]))
     for ordered_by, numbers in changes.shreds:
         statements.append(Statement(SHRED, [tenant_id, ordered_by, numbers], must_hit=True))
+        statements.append(Statement(HUSH, [tenant_id, numbers]))
+        statements.append(Statement(UNSAY, [tenant_id, numbers]))
     return statements

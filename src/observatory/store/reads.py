@@ -7,10 +7,11 @@ names its tenant; there is no way to ask without one. Rows are committed rows, i
 from __future__ import annotations
 
 import time
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, select
+from sqlalchemy import Select, and_, bindparam, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
@@ -20,20 +21,38 @@ from observatory.protocol.steps import step_name
 from observatory.state import Principal
 from observatory.store import tables
 from observatory.store.alarms import AlarmReads
+from observatory.store.alerting import AlertingReads
 from observatory.store.committed import CommittedReads
 from observatory.store.federation import FederationReads
+from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT
 from observatory.store.fleet import FleetReads
 from observatory.store.holds import HoldReads
+from observatory.store.hooks import HookReads
 from observatory.store.inbox import InboxReads, any_of
 from observatory.store.insight_live import LiveReads
 from observatory.store.insight_rooms import RoomReads
+from observatory.store.jobs import JobReads
 from observatory.store.keys import dedupe_key
 from observatory.store.log import LogReads
 from observatory.store.payloads import PayloadReads
-from observatory.store.shapes import Shape, Where, state_of
+from observatory.store.shapes import Shape, Where, edges, state_of
 from observatory.store.standstill import Standstill
 from observatory.store.thoughts import ThoughtReads
 from observatory.store.traffic import TrafficReads
+from observatory.store.webhooks import WebhookReads
+
+_heads = tables.chain_heads.c
+HEAD = select(_heads.sequence_number, _heads.event_hash).where(_heads.tenant_id == TENANT)
+KEY = select(tables.api_keys).where(tables.api_keys.c.public_id == bindparam("shown"))
+LOGIN = select(tables.logins).where(tables.logins.c.token_hash == bindparam("shown"))
+STANDING = (
+    select(_heads.access_version, tables.tenants.c.disabled_ns)
+    .join(tables.tenants, tables.tenants.c.tenant_id == _heads.tenant_id)
+    .where(_heads.tenant_id == TENANT)
+)
+USER = select(tables.users.c.role, tables.users.c.disabled_ns).where(
+    tables.users.c.tenant_id == TENANT, tables.users.c.user_id == bindparam("user")
+)
 
 
 class Reads(
@@ -50,6 +69,10 @@ class Reads(
     LogReads,
     ThoughtReads,
     PayloadReads,
+    AlertingReads,
+    WebhookReads,
+    JobReads,
+    HookReads,
 ):
     """Archive and Directory over any store that can `fetch` rows."""
 
@@ -57,26 +80,32 @@ class Reads(
         self._shape = shape
 
     async def head(self, tenant_id: str) -> tuple[int, str]:
-        heads = tables.chain_heads
-        query = select(heads.c.sequence_number, heads.c.event_hash).where(heads.c.tenant_id == tenant_id)
-        rows = await self.fetch(tenant_id, query)
+        rows = await self.fetch(tenant_id, HEAD, tenant=tenant_id)
         return (rows[0][0], rows[0][1]) if rows else (0, GENESIS_HASH)
 
     async def events(
         self, tenant_id: str, where: EventFilter, limit: int, newest_first: bool
     ) -> list[StoredEvent]:
-        shape = self._shape
-        query = select(shape.sequence(), shape.events.c.record, shape.events.c.leaf_hash)
-        query = self._ordered(query, self._event_tests(tenant_id, where), limit, newest_first)
-        return [
-            StoredEvent(seq, bytes(record), bytes(leaf))
-            for seq, record, leaf in await self.fetch(tenant_id, query)
-        ]
+        if where == EventFilter(after=where.after, before=where.before):
+            low, high = edges(where.after, where.before)
+            query = self._event_spans[newest_first]
+            rows = await self.fetch(tenant_id, query, tenant=tenant_id, low=low, high=high, most=limit)
+        else:
+            query = self._ordered(
+                self._event_query(), self._event_tests(tenant_id, where), limit, newest_first
+            )
+            rows = await self.fetch(tenant_id, query)
+        return [StoredEvent(seq, bytes(record), bytes(leaf)) for seq, record, leaf in rows]
 
     async def messages(
         self, tenant_id: str, where: MessageFilter, limit: int, newest_first: bool
     ) -> list[StoredMessage]:
         shape = self._shape
+        if where == MessageFilter(after=where.after, before=where.before):
+            low, high = edges(where.after, where.before)
+            span = self._message_spans[newest_first]
+            rows = await self.fetch(tenant_id, span, tenant=tenant_id, low=low, high=high, most=limit)
+            return [_message(row) for row in rows]
         tests = shape.in_tenant(tenant_id, where.after, where.before)
         if where.session_id is not None:
             tests.append(shape.of_trace(tenant_id, trace_id_of_session(where.session_id)))
@@ -107,15 +136,12 @@ class Reads(
         return next((found for found in map(_message, rows) if found.message_id == id_text), None)
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
-        source = tables.SMALL[table]
-        tests = [
-            any_of(source.c[column], value) if isinstance(value, list) else source.c[column] == value
-            for column, value in where.items()
-        ]
-        if "tenant_id" in source.c:
-            tests.append(source.c.tenant_id == tenant_id)
-        order = [source.c[name] for name in tables.AGE if name in source.c]
-        found = await self.fetch(tenant_id, select(source).where(*tests).order_by(*order))
+        lists = {column: value for column, value in where.items() if isinstance(value, list)}
+        named = {column: value for column, value in where.items() if column not in lists}
+        query = _rows(table, tuple(named), tuple(c for c, value in named.items() if value is None))
+        query = query.where(*(any_of(tables.SMALL[table].c[c], value) for c, value in lists.items()))
+        values = {f"is_{c}": value for c, value in named.items() if value is not None}
+        found = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
         return [dict(row._mapping) for row in found]
 
     async def sessions_page(
@@ -130,15 +156,14 @@ class Reads(
         return [dict(row._mapping) for row in found]
 
     async def principal_by_key(self, public_id: str) -> tuple[Principal, bytes] | None:
-        keys, now_ns = tables.api_keys, time.time_ns()
-        query = select(keys).where(keys.c.public_id == public_id)
-        rows = await self.fetch("", query, presented=public_id)
+        now_ns = time.time_ns()
+        rows = await self.fetch("", KEY, presented=public_id, shown=public_id)
         if not rows:
             return None
         standing = await self._standing(rows[0]._mapping["tenant_id"], rows[0]._mapping["user_id"])
         # The row again, after the version: a version newer than the row it vouches for would let a key
         # that was revoked in between pass the corridor's check.
-        rows = await self.fetch("", query, presented=public_id)
+        rows = await self.fetch("", KEY, presented=public_id, shown=public_id)
         row = rows[0]._mapping
         ended = row["revoked_ns"] is not None or (row["expires_ns"] or now_ns + 1) <= now_ns
         if standing is None or ended:
@@ -157,15 +182,12 @@ class Reads(
 
     async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None:
         """A login link or a browser's cookie, with the user's present role; None once ended or expired."""
-        logins = tables.logins
-        query = select(logins).where(logins.c.token_hash == token_hash)
-        rows = await self.fetch("", query, presented=token_hash.hex())
+        rows = await self.fetch("", LOGIN, presented=token_hash.hex(), shown=token_hash)
         if not rows:
             return None
         standing = await self._standing(rows[0]._mapping["tenant_id"], rows[0]._mapping["user_id"])
-        rows = await self.fetch(
-            "", query, presented=token_hash.hex()
-        )  # as for keys: the row after the version
+        # As for keys: the row after the version.
+        rows = await self.fetch("", LOGIN, presented=token_hash.hex(), shown=token_hash)
         if standing is None or not rows:
             return None
         row = dict(rows[0]._mapping)
@@ -175,19 +197,12 @@ class Reads(
 
     async def _standing(self, tenant_id: str, user_id: str | None) -> tuple[int, str] | None:
         """(access version, user's role) while tenant and user are in good standing."""
-        tenants, heads, users = tables.tenants, tables.chain_heads, tables.users
-        query: Select[Any] = (
-            select(heads.c.access_version, tenants.c.disabled_ns)
-            .join(tenants, tenants.c.tenant_id == heads.c.tenant_id)
-            .where(heads.c.tenant_id == tenant_id)
-        )
-        found = await self.fetch(tenant_id, query)
+        found = await self.fetch(tenant_id, STANDING, tenant=tenant_id)
         if not found or found[0][1] is not None:
             return None
         if user_id is None:
             return found[0][0], ""
-        mine = and_(users.c.tenant_id == tenant_id, users.c.user_id == user_id)
-        user = await self.fetch(tenant_id, select(users.c.role, users.c.disabled_ns).where(mine))
+        user = await self.fetch(tenant_id, USER, tenant=tenant_id, user=user_id)
         return None if not user or user[0][1] is not None else (found[0][0], user[0][0])
 
     def _event_tests(self, tenant_id: str, where: EventFilter) -> Where:
@@ -203,11 +218,28 @@ class Reads(
             tests += shape.severe(tenant_id, where.severity_min)
         return tests
 
-    def _ordered(self, query: Select[Any], tests: Where, limit: int, newest_first: bool) -> Select[Any]:
+    def _ordered(self, query: Select[Any], tests: Where, limit: Any, newest_first: bool) -> Select[Any]:
         order = self._shape.order()
         return query.where(*tests).order_by(order.desc() if newest_first else order).limit(limit)
 
-    def _message_query(self, tenant_id: str) -> Select[Any]:
+    def _event_query(self) -> Select[Any]:
+        shape = self._shape
+        return select(shape.sequence(), shape.events.c.record, shape.events.c.leaf_hash)
+
+    # Asked after every commit by whoever follows the record: [oldest first, newest first].
+    @cached_property
+    def _event_spans(self) -> list[Select[Any]]:
+        return self._spans(self._event_query())
+
+    @cached_property
+    def _message_spans(self) -> list[Select[Any]]:
+        return self._spans(self._message_query(TENANT))
+
+    def _spans(self, query: Select[Any]) -> list[Select[Any]]:
+        tests = self._shape.between(TENANT, LOW, HIGH)
+        return [self._ordered(query, tests, LIMIT, newest_first) for newest_first in (False, True)]
+
+    def _message_query(self, tenant_id: Any) -> Select[Any]:
         shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
         holds, rewrites = tables.holds, tables.rewrites
         joined = (
@@ -239,6 +271,18 @@ class Reads(
             messages.c.entropy,
             shape.payloads.c.shredded_by,
         ).select_from(joined)
+
+
+@lru_cache(512)
+def _rows(table: str, named: tuple[str, ...], absent: tuple[str, ...]) -> Select[Any]:
+    source = tables.SMALL[table]
+    tests = [
+        source.c[column].is_(None) if column in absent else source.c[column] == bindparam(f"is_{column}")
+        for column in named
+    ]
+    if "tenant_id" in source.c:
+        tests.append(source.c.tenant_id == TENANT)
+    return select(source).where(*tests).order_by(*(source.c[name] for name in tables.AGE if name in source.c))
 
 
 def _message(row: Any) -> StoredMessage:

@@ -29,12 +29,18 @@ class Shape(Protocol):
     def order(self) -> ColumnElement[Any]: ...
     def same_row(self, table: FromClause) -> ColumnElement[bool]: ...
     def in_tenant(self, tenant_id: str, after: int | None, before: int | None) -> Where: ...
+    def between(self, tenant_id: Any, low: Any, high: Any) -> Where: ...
     def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]: ...
     def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]: ...
     def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
     def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where: ...
     def severe(self, tenant_id: str, minimum: int) -> Where: ...
+
+
+def edges(after: int | None, before: int | None) -> tuple[int, int]:
+    """The first and the last number past one and before the other."""
+    return (after or 0) + 1, min(SEQ_MASK, (before or SEQ_MASK + 1) - 1)
 
 
 def state_of(shape: Shape) -> Any:
@@ -53,7 +59,7 @@ class SqliteShape:
     messages: FromClause = tables.lite_messages
     payloads: FromClause = tables.lite_payloads
 
-    def _number(self, tenant_id: str) -> ColumnElement[Any]:
+    def _number(self, tenant_id: Any) -> ColumnElement[Any]:
         heads = tables.chain_heads
         return select(heads.c.tenant_no).where(heads.c.tenant_id == tenant_id).scalar_subquery()
 
@@ -67,9 +73,10 @@ class SqliteShape:
         return table.c.key == self.events.c.key
 
     def in_tenant(self, tenant_id: str, after: int | None, before: int | None) -> Where:
-        base = self._number(tenant_id).op("<<")(40)
-        low, high = (after or 0) + 1, min(SEQ_MASK, (before or SEQ_MASK + 1) - 1)
-        key = self.events.c.key
+        return self.between(tenant_id, *edges(after, before))
+
+    def between(self, tenant_id: Any, low: Any, high: Any) -> Where:
+        base, key = self._number(tenant_id).op("<<")(40), self.events.c.key
         return [key >= base.op("|")(low), key <= base.op("|")(high)]
 
     def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]:
@@ -129,6 +136,10 @@ class PostgresShape:
         if before is not None:
             where.append(self.events.c.sequence_number < before)
         return where
+
+    def between(self, tenant_id: Any, low: Any, high: Any) -> Where:
+        number = self.events.c.sequence_number
+        return [self.events.c.tenant_id == tenant_id, number >= low, number <= high]
 
     def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]:
         # Compared as CHAR: as text the index on the CHAR(32) column would not be used.

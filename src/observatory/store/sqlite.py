@@ -25,6 +25,7 @@ from observatory.errors import NotDurable, StartupError, StatementFailed
 from observatory.ledger.chain import Head
 from observatory.ports import Finished
 from observatory.state import Changes, Memory, Wants
+from observatory.store.leases import SqliteLeases
 from observatory.store.reads import Reads
 from observatory.store.shapes import SqliteShape
 from observatory.store.sqlite_append import SqliteReading, SqliteTransaction, finished
@@ -113,14 +114,15 @@ def _translated(error: Exception) -> Exception:
     return StatementFailed(f"the database refused a row: {type(error).__name__}")
 
 
-class SqliteStore(Reads):
+class SqliteStore(Reads, SqliteLeases):
     """One lane: SQLite has one writer, so all tenants share it."""
 
     dialect = "sqlite"
     lanes = 1
 
     def __init__(self, path: Path) -> None:
-        super().__init__(SqliteShape())
+        Reads.__init__(self, SqliteShape())
+        SqliteLeases.__init__(self)
         self._path = path
         self._connection: Any = None
         self._looking: Any = None  # reads for the batch that is thought about while another is written
@@ -206,10 +208,12 @@ class SqliteStore(Reads):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.close()
 
-    async def fetch(self, tenant_id: str, statement: Executable, presented: str = "") -> list[Any]:
+    async def fetch(
+        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
+    ) -> list[Any]:
         def run() -> list[Any]:
             with self._engine.connect() as connection:
-                return list(connection.execute(statement).all())
+                return list(connection.execute(statement, values).all())
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, run)
@@ -223,6 +227,15 @@ class SqliteStore(Reads):
         if not self._path.exists():
             raise NotDurable("the database file is gone")
         await self.head("tnt_none")
+
+    def figures(self) -> dict[str, float]:
+        """How big it is and how busy: by the folder and by memory, without a query."""
+        sizes = {"database_bytes": self._path, "wal_bytes": self._path.with_name(f"{self._path.name}-wal")}
+        found = {name: path.stat().st_size for name, path in sizes.items() if path.exists()}
+        pool = self._engine.pool
+        assert isinstance(pool, QueuePool)
+        busy = pool.checkedout()
+        return {**found, "readers": busy + pool.checkedin(), "readers_busy": busy}
 
     async def stop(self) -> None:
         self._readers.shutdown(wait=True)

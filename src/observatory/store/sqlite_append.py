@@ -7,7 +7,8 @@ only if the chain's head is still where the thinking began.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -63,6 +64,11 @@ MOVE_HEAD = (
 )
 UNSHREDDED = "SELECT key FROM payloads WHERE raw IS NOT NULL AND key IN"
 SHRED = "UPDATE payloads SET raw=NULL, salt=NULL, shredded_by=? WHERE shredded_by IS NULL AND key IN"
+# What an agent's last heartbeat said of its work goes with that message; so does a webhook that became one.
+HUSH = "UPDATE pulses SET task=NULL, usage=NULL, message_seq=NULL WHERE tenant_id=? AND message_seq IN"
+UNSAY = "UPDATE hook_calls SET body=NULL WHERE tenant_id=? AND message_seq IN"
+# Words of thoughts go by such a write: after it nothing of them may stay in the write-ahead log.
+FORGET = ("UPDATE thought_records SET content=", "UPDATE thought_sessions SET intent=")
 MOVE_FROM = f"{MOVE_HEAD} AND sequence_number=? AND event_hash=?"
 
 
@@ -184,6 +190,8 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
     for ordered_by, numbers in changes.shreds:
         marks, keys = _in(base | number for number in numbers)
         statements.append(Statement(f"{SHRED} {marks}", [ordered_by, *keys], must_hit=True))
+        marks, _ = _in(numbers)
+        statements += [Statement(f"{sql} {marks}", [tenant_id, *numbers]) for sql in (HUSH, UNSAY)]
     return statements
 
 
@@ -257,7 +265,22 @@ class SqliteReading:
     ) -> Rows:
         tests = {"tenant_id": self._tenant_id} | (where or {})
         sql, values = control.select_sql(table, columns, tests, among, tail, lambda number: "?", False)
-        found: Rows = self._cursor.execute(sql, values).fetchall()
+        try:
+            found: Rows = self._cursor.execute(sql, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "UTF-8" not in str(error):
+                raise
+            found = self._bent(sql, values)
+        return found
+
+    def _bent(self, sql: str, values: Sequence[Any]) -> Rows:
+        """Text that somebody made no text past the gateway: it is for the act to find out, not to fail by."""
+        connection = self._cursor.connection
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            found: Rows = self._cursor.execute(sql, values).fetchall()
+        finally:
+            connection.text_factory = str
         return found
 
     def payloads(self, memory: Memory, numbers: Collection[int]) -> Rows:
@@ -271,6 +294,11 @@ class SqliteReading:
         marks, keys = _in(base | number for number in numbers)
         found = self._cursor.execute(f"{UNSHREDDED} {marks}", keys)
         return [(key & SEQ_MASK,) for (key,) in found.fetchall()]
+
+    def leases(self, names: Collection[str]) -> Rows:
+        marks, values = _in(names)
+        found = self._cursor.execute(f"SELECT name, epoch FROM leases WHERE name IN {marks}", values)
+        return [tuple(row) for row in found.fetchall()]
 
     def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
         """Keys checked before the last change of access are looked at again, under the lock."""
@@ -367,6 +395,6 @@ class SqliteTransaction(SqliteReading):
     def _execute(self, statements: Iterable[Statement]) -> None:
         for sql, values, must_hit in statements:
             found = self._cursor.execute(sql, values)
-            self.has_shredded = self.has_shredded or sql.startswith(SHRED)
+            self.has_shredded = self.has_shredded or sql.startswith((SHRED, *FORGET))
             if must_hit and found.rowcount == 0:
                 raise StatementFailed("an update found no row")

@@ -96,7 +96,9 @@ deliveries = _table(
     "body:t state:t created_ns:i given_ns:i acked_ns:i ended_ns:i",
 )
 pulses = _table(
-    SHARED, "pulses", "tenant_id:t agent_no:i heartbeat_ns:i status:t chained_ns:i task:t usage:t"
+    SHARED,
+    "pulses",
+    "tenant_id:t agent_no:i heartbeat_ns:i status:t chained_ns:i task:t usage:t message_seq:i",
 )
 decisions = _table(
     SHARED,
@@ -167,7 +169,7 @@ thought_records = _table(
     "thought_records",
     "tenant_id:t session_id:t record_index:i record_id:t task_id:t type:t content:b author:t created_at:t "
     "refs:t event_ids:t predecessor_chain_hash:t content_hash:t chain_hash:t parent_chain_hash:t "
-    "sequence_number:i audit_event_id:t",
+    "sequence_number:i audit_event_id:t shredded_by:i",
 )
 merkle_nodes = _table(SHARED, "merkle_nodes", "tenant_id:t session_id:t level:i node_index:i hash:b")
 thought_tasks = _table(
@@ -181,7 +183,8 @@ thought_sessions = _table(
     "thought_sessions",
     "tenant_id:t session_id:t session_no:i caller:t opened_by:t intent:t task_id:t started_at:t genesis:t "
     "sequence_number:i predecessor_session_id:t predecessor_chain_hash:t proof_grade:s records:i "
-    "open_tasks:i last_chain_hash:t verified_records:i sealed_ns:i root:t ended_ns:i",
+    "open_tasks:i last_chain_hash:t verified_records:i sealed_ns:i root:t ended_ns:i intent_shredded_by:i "
+    "verified_by:i",
 )
 log_nodes = _table(SHARED, "log_nodes", "tenant_id:t level:i position:i hash:b")
 checkpoints = _table(SHARED, "checkpoints", "tenant_id:t size:i previous_size:i root:b note:b signed_ns:i")
@@ -199,7 +202,84 @@ peer_heads = _table(
     "fork_note:b fork_ns:i",
 )
 cosignatures = _table(SHARED, "cosignatures", "tenant_id:t size:i name:t peer_id:t line:t seen_s:i kept_ns:i")
+jobs = _table(
+    SHARED,
+    "jobs",
+    "tenant_id:t job_id:t name:t kind:t cron:t zone:t at_ns:i target_kind:t target_name:t intent:t payload:t "
+    "session_id:t misfire:t overlap:t jitter_s:i grace_s:i max_tries:i state:t version:i next_for_ns:i "
+    "next_ns:i last_for_ns:i last_outcome:t last_ns:i last_seq:i failures:i runs:i open_runs:i queued:i "
+    "asked_by:t created_ns:i created_by:t updated_ns:i updated_by:t removed_ns:i",
+)
+job_runs = _table(
+    SHARED,
+    "job_runs",
+    "tenant_id:t job_id:t scheduled_for:i run_id:t epoch:i state:t attempt:i next_try_ns:i manual:s body:t "
+    "message_id:t session_id:t message_seq:i code:i reason:t created_ns:i created_by:t ended_ns:i",
+)
+dead_letters = _table(
+    SHARED,
+    "dead_letters",
+    "tenant_id:t letter_id:t kind:t source_id:t source_name:t subject_id:t reason:t preview:t state:t "
+    "created_ns:i ended_ns:i ended_by:t",
+)
+webhook_endpoints = _table(
+    SHARED,
+    "webhook_endpoints",
+    "tenant_id:t endpoint_id:t name:t kind:t url:t events:t filters:t rate_per_min:i schedule_s:t state:t "
+    "disabled_reason:t cursor_seq:i failures:i paused_until_ns:i last_ok_ns:i last_failed_ns:i created_ns:i "
+    "created_by:t changed_ns:i removed_ns:i",
+)
+webhook_secrets = _table(
+    SHARED, "webhook_secrets", "tenant_id:t endpoint_id:t secret_no:i secret:t created_ns:i ends_ns:i"
+)
+webhook_deliveries = _table(
+    SHARED,
+    "webhook_deliveries",
+    "tenant_id:t delivery_id:t endpoint_id:t event_seq:i event_type:t extra:t state:t attempts:i tries:i "
+    "next_ns:i round_ns:i created_ns:i ended_ns:i last_code:i last_detail:t",
+)
+webhook_attempts = _table(
+    SHARED,
+    "webhook_attempts",
+    "tenant_id:t delivery_id:t attempt:i at_ns:i took_ms:i ok:s code:i detail:t excerpt:t",
+)
+hooks = _table(
+    SHARED,
+    "hooks",
+    "tenant_id:t hook_id:t name:t scheme:t mapping:t window_s:i state:t version:i secret:t old_secret:t "
+    "old_until_ns:i valid_calls:i invalid_calls:i missing_calls:i last_signature:t refused_count:i "
+    "refused_ns:i called_ns:i created_ns:i created_by:t updated_ns:i updated_by:t removed_ns:i",
+)
+hook_calls = _table(
+    SHARED,
+    "hook_calls",
+    "tenant_id:t call_id:t hook_id:t at_ns:i caller:t signature:t outcome:t reason:t delivery_id:t "
+    "message_id:t message_seq:i session_id:t body_hash:t body_bytes:i body:b body_cut:i headers:t message:b "
+    "calls:i repeats:i repeated_ns:i",
+)
+hook_deliveries = _table(SHARED, "hook_deliveries", "tenant_id:t delivery_key:t hook_id:t call_id:t")
+alert_rules = _table(
+    SHARED,
+    "alert_rules",
+    "tenant_id:t rule_id:t purpose:t name:t condition:t scope:t target:t compare:t threshold:f window_s:i "
+    "for_s:i cooldown_s:i severity:t direction:t amount:i endpoint_ids:t enabled:s muted_until_ns:i "
+    "since_seq:i created_ns:i created_by:t updated_ns:i updated_by:t removed_ns:i",
+)
+alert_states = _table(
+    SHARED,
+    "alert_states",
+    "tenant_id:t state_key:t rule_id:t subject:t state:t value:t link:t times:i fired_ns:i told_ns:i "
+    "is_told:s raised_seq:i resolved_ns:i resolved_seq:i cleared_seq:i updated_ns:i",
+)
+exporters = _table(
+    SHARED,
+    "exporters",
+    "tenant_id:t exporter_id:t name:t protocol:t url:t headers:t filters:t state:t cursor:i rounds:i sent:i "
+    "filtered:i refused:i sent_ns:i failures:i next_ns:i problem:t problem_ns:i created_ns:i created_by:t "
+    "updated_ns:i removed_ns:i",
+)
 house = _table(SHARED, "house", "name:t value:t")
+leases = _table(SHARED, "leases", "name:t holder:t epoch:i expires_ns:i ticked_ns:i")
 
 audit_log = _table(
     SQLITE,
@@ -237,5 +317,5 @@ AGE = (
 # Which small tables operators' acts may write, and what `Directory.rows` may read.
 SMALL = SHARED.tables
 # Every table that belongs to a tenant: RLS on PostgreSQL, copied by `observatory copy`; parents first.
-OWNED = tuple(name for name in SMALL if name != "house")
+OWNED = tuple(name for name in SMALL if name not in ("house", "leases"))
 BIG = ("audit_events", "messages", "payloads")

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, Text, and_, cast, func, literal_column, not_, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Table,
+    Text,
+    and_,
+    cast,
+    func,
+    literal_column,
+    not_,
+    or_,
+    select,
+)
 
-from observatory.insight.thoughts import Row, StoredThought, Told
+from observatory.insight.thoughts import Left, Row, StoredThought, Told
 from observatory.ledger.thoughts import Hashes, Thought
 from observatory.protocol.thoughts import address_of
 from observatory.store import tables
@@ -29,7 +41,7 @@ class ThoughtReads(Fetches):
     async def thoughts(self, tenant_id: str, session_id: str, start: int, limit: int) -> list[StoredThought]:
         records, events = tables.thought_records, self._shape.events
         query = (
-            select(*self._as_stored(), events.c.record)
+            select(*self._as_stored(records), events.c.record)
             .select_from(records.outerjoin(events, self._told_by(tenant_id)))
             .where(records.c.tenant_id == tenant_id, records.c.session_id == session_id)
             .where(records.c.record_index >= start)
@@ -38,9 +50,32 @@ class ThoughtReads(Fetches):
         )
         return [_stored(row._mapping, row[-1]) for row in await self.fetch(tenant_id, query)]
 
-    def _as_stored(self) -> list[ColumnElement[Any]]:
+    async def thoughts_left(
+        self, tenant_id: str, after: int, limit: int, session_id: str | None = None
+    ) -> list[Left]:
+        records = tables.thought_records.c
+        query = select(records.sequence_number, records.session_id, records.record_id, records.created_at)
+        query = query.where(
+            records.tenant_id == tenant_id,
+            records.sequence_number > after,
+            literal_column("shredded_by IS NULL"),  # as the partial index spells it, so that it is used
+        )
+        if session_id is not None:
+            query = query.where(records.session_id == session_id)
+        rows = await self.fetch(tenant_id, query.order_by(records.sequence_number).limit(limit))
+        return [Left(*row) for row in rows]
+
+    async def thought_session(self, tenant_id: str, session_id: str) -> Row | None:
+        sessions = tables.thought_sessions
+        query = select(*self._as_stored(sessions)).where(
+            sessions.c.tenant_id == tenant_id, sessions.c.session_id == session_id
+        )
+        rows = await self.fetch(tenant_id, query)
+        return {name: _as_text(value) for name, value in rows[0]._mapping.items()} if rows else None
+
+    def _as_stored(self, table: Table) -> list[ColumnElement[Any]]:
         """On SQLite text is read as bytes: what is no UTF-8 is a broken record, not a failed read."""
-        columns = list[ColumnElement[Any]](tables.thought_records.c)
+        columns = list[ColumnElement[Any]](table.c)
         if self.dialect != "sqlite":
             return columns
         return [
@@ -175,6 +210,7 @@ def _stored(found: Any, event: bytes | None) -> StoredThought:
         row["sequence_number"],
         row["audit_event_id"],
         None if event is None else bytes(event),
+        row["shredded_by"],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -40,6 +41,7 @@ class House:
     def __init__(self, cursor: int | None = None) -> None:
         self.store: Any = self
         self.committer: Any = self
+        self.hooks: Any = Mock()
         self.settings: Any = None
         self.cursor = cursor
         self.submitted = 0

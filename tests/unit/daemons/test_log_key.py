@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from observatory.daemons.log_key import Keyring, Marks, UnderWay
+from observatory.daemons.log_key import Backwards, Keyring, Mark, Marks, UnderWay
 from observatory.errors import StartupError
 
 
@@ -208,3 +208,25 @@ def test_a_key_that_is_gone_is_not_rotated_s364(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="is gone"):
         ring.rotate()
     assert not path.exists()
+
+
+def test_marks_are_read_once_however_many_logs_are_opened_s605(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S605: and again as soon as somebody else has signed; what is written goes by the file alone."""
+    marks, other = (Marks(tmp_path / "log.key.signed") for _ in range(2))
+    many = {f"tnt_{number}": Mark("origin", number, bytes(32)) for number in range(400)}
+    marks.advance(many)
+    reads, load = [0], Marks.load
+
+    def counted(self: Marks) -> dict[str, Mark]:
+        reads[0] += 1
+        return load(self)
+
+    monkeypatch.setattr(Marks, "load", counted)
+    assert [marks.of(name) for name in many] == list(many.values()) and reads == [1]
+    assert marks.of("tnt_none") is None
+    other.advance({"tnt_1": Mark("origin", 9, bytes(32))})
+    assert marks.of("tnt_1") == Mark("origin", 9, bytes(32))
+    with pytest.raises(Backwards):
+        marks.advance({"tnt_1": Mark("origin", 8, bytes(32))})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -225,3 +229,35 @@ def test_so_many_agents_with_an_own_figure_are_remembered_s185() -> None:
     head = (desk.session.entropy_window or "").partition("\n")[0].partition("!")[2].split(",")
     assert head == [str(number) for number in range(10 + entropy.MOST_OFF, 10 + 2 * entropy.MOST_OFF)]
     assert desk.names() == ["entropy_discrepancy"] * 2 * entropy.MOST_OFF
+
+
+def cost_of(work: Callable[[], object]) -> float:
+    """The least of several rounds: what else the machine does only ever adds."""
+    rounds = []
+    for _ in range(7):
+        began = time.process_time()
+        for _ in range(500):
+            work()
+        rounds.append(time.process_time() - began)
+    return min(rounds)
+
+
+@pytest.mark.req(84)
+def test_scoring_costs_no_more_than_reading_the_message_and_knows_no_language() -> None:
+    """A ratio, never a time: a message of 1 kB is read in a few µs, and scored in as many."""
+    body = json.dumps(step("look for the invoice", tool_call="search") | {"notes": "x" * 600}).encode()
+    message = intercept(json.dumps(step("look for the invoice", tool_call="search")).encode())
+    assert isinstance(message, Message)
+    desk = Desk()
+    agent = Agent(agent_no=1, entity_id="agt_1", agent_id="a1")
+
+    def score() -> None:
+        passage = Passage(message, WHO, 1, agent=agent, session=desk.session)
+        entropy.check(passage, desk.memory, 1)
+        entropy.follow(passage, desk, 7)
+
+    assert cost_of(score) < cost_of(lambda: json.loads(body))
+    source = ast.parse(Path(entropy.__file__).read_text("utf-8"))
+    imported = {node.module or "" for node in ast.walk(source) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in imported} == {"__future__", "hashlib", "typing", "observatory"}
+    assert not any(name.startswith("observatory.store") for name in imported)

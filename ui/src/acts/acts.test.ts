@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Commanded } from "~/protocol/openapi";
 import { passing, refusing } from "./acts";
+import { distinct } from "./registry";
 import { hold, letGo, saidNow, say, unsay } from "./toasts";
 
 const ANSWER: Commanded = { agent_id: "alice", session_id: "s1", status: "approved" };
@@ -60,5 +61,16 @@ describe("toasts", () => {
   it("are never more than five, the oldest goes first", () => {
     for (let n = 1; n <= 7; n += 1) say({ tone: "alert", text: String(n) });
     expect(saidNow().map((toast) => toast.text)).toEqual(["3", "4", "5", "6", "7"]);
+  });
+});
+
+describe("versions to save", () => {
+  it("name each once, however it is spelt", () => {
+    const rows = [
+      { version: "v2.0.0", status: "current" as const },
+      { version: "1.0.0", status: "retired" as const },
+      { version: "2.0.0", status: "current" as const },
+    ];
+    expect(distinct(rows).map((row) => row.version)).toEqual(["v2.0.0", "1.0.0"]);
   });
 });

@@ -70,6 +70,9 @@ function Head({ agent, node }: { agent: AgentItem; node: NodeRecord | null }) {
           </span>
         )}
         {agent.status && <Tag tone="idle">{agent.status}</Tag>}
+        <Link to="/registry/$agentId" params={{ agentId: agent.agent_id }}>
+          Its page
+        </Link>
       </p>
       {task && (
         <div className={classes.task}>

@@ -146,7 +146,7 @@ export type AlertNotice = {
   agent_id: string | null;
   at: string;
   id: string;
-  kind: "budget_exceeded" | "budget_warning" | "entropy" | "eviction" | "kill_switch" | "loop" | "status_alert" | "violation";
+  kind: "budget_exceeded" | "budget_warning" | "entropy" | "eviction" | "kill_switch" | "loop" | "rule" | "status_alert" | "violation";
   link: string;
   open: boolean;
   sequence_number: number;
@@ -154,6 +154,21 @@ export type AlertNotice = {
   severity: "critical" | "error" | "info" | "warning";
   text: string;
   until: string | null;
+};
+
+export type AlertRuleBody = {
+  compare?: "above" | "below";
+  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag";
+  cooldown_s?: number;
+  enabled?: boolean;
+  endpoint_ids?: string[];
+  for_s?: number;
+  name: string;
+  scope?: "tenant" | "cluster" | "capability" | "agent" | "session" | "budget" | "log" | null;
+  severity?: "info" | "warning" | "error" | "critical" | null;
+  target?: string | null;
+  threshold?: number | null;
+  window_s?: number | null;
 };
 
 export type Aligned = {
@@ -232,6 +247,16 @@ export type AtGate = {
   digest?: string | null;
   message_id?: string | null;
   note?: string | null;
+};
+
+export type AttemptItem = {
+  at: string;
+  attempt: number;
+  code: number | null;
+  detail: string;
+  excerpt: string;
+  ok: boolean;
+  took_ms: number;
 };
 
 export type AuditEvent = {
@@ -458,6 +483,7 @@ export type CausesAnswer = {
 export type ChainVerdict = {
   first_broken_index: number | null;
   records: number;
+  shredded?: number;
   valid: boolean;
 };
 
@@ -528,6 +554,17 @@ export type ComparedStep = {
   duration_delta_ms?: number;
   left: Record<string, unknown> | null;
   right: Record<string, unknown> | null;
+};
+
+export type ConditionItem = {
+  condition: "breaker" | "budget" | "burn_rate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  counts_events: boolean;
+  scalable: boolean;
+  scopes: ("agent" | "budget" | "capability" | "cluster" | "log" | "session" | "tenant")[];
+  text: string;
+  threshold: number;
+  unit: string;
+  window_s: number | null;
 };
 
 export type Confirmation = {
@@ -707,6 +744,25 @@ export type DatabaseHealth = {
   text: string;
 };
 
+export type DeadLetterItem = {
+  created_at: string;
+  ended_at: string | null;
+  ended_by: string | null;
+  kind: "job" | "webhook";
+  letter_id: string;
+  preview: string;
+  reason: string;
+  source_id: string;
+  source_name: string;
+  state: "dead" | "discarded" | "retried";
+  subject_id: string;
+};
+
+export type DeadLetterPage = {
+  items: DeadLetterItem[];
+  next_cursor: string | null;
+};
+
 export type DecisionItem = {
   action_id: string | null;
   agent_id: string | null;
@@ -794,6 +850,51 @@ export type DecisionResponseEnvelope = {
   span_id: string;
   timestamp: string;
   trace_id: string;
+};
+
+export type DefaultsBody = {
+  endpoint_ids?: string[];
+};
+
+export type DeliveryItem = {
+  attempts: number;
+  created_at: string;
+  delivery_id: string;
+  ended_at: string | null;
+  endpoint_id: string;
+  event_type: string;
+  last_code: number | null;
+  last_detail: string | null;
+  next_try_at: string | null;
+  sequence_number: number;
+  state: "dead" | "delivered" | "waiting";
+};
+
+export type DeliveryList = {
+  items: DeliveryItem[];
+  next_cursor: string | null;
+};
+
+export type DeliveryWhole = {
+  attempts: number;
+  created_at: string;
+  delivery_id: string;
+  ended_at: string | null;
+  endpoint_id: string;
+  event_type: string;
+  last_code: number | null;
+  last_detail: string | null;
+  next_try_at: string | null;
+  payload: string | null;
+  sequence_number: number;
+  state: "dead" | "delivered" | "waiting";
+  tries: AttemptItem[];
+};
+
+export type Destination = {
+  agent?: string | Expression | null;
+  capability?: string | Expression | null;
+  cluster?: string | Expression | null;
 };
 
 export type DetectorAnswer = {
@@ -908,6 +1009,59 @@ export type EvidenceItem = {
   weight: number;
 };
 
+export type ExporterChangeBody = {
+  filters?: Filters | null;
+  headers?: Record<string, string> | null;
+  name?: string | null;
+  protocol?: "http" | "grpc" | null;
+  url?: string | null;
+};
+
+export type ExporterItem = {
+  created_at: string;
+  created_by: string;
+  cursor: number;
+  exporter_id: string;
+  failures: number;
+  filtered: number;
+  filters: Filters;
+  headers: string[];
+  lag_events: number;
+  lag_s: number | null;
+  last_sent_at: string | null;
+  name: string;
+  next_try_at: string | null;
+  problem: string | null;
+  problem_at: string | null;
+  protocol: "grpc" | "http";
+  refused: number;
+  sent: number;
+  status: "behind" | "caught_up" | "failing" | "paused";
+  updated_at: string;
+  url: string;
+};
+
+export type ExporterRemoved = {
+  exporter_id: string;
+  removed: boolean;
+};
+
+export type ExporterTested = {
+  detail: string;
+  exporter_id: string;
+  outcome: "later" | "refused" | "taken";
+  rejected: number;
+};
+
+export type ExportersAnswer = {
+  items: ExporterItem[];
+  next_cursor: string | null;
+};
+
+export type Expression = {
+  expression: string;
+};
+
 export type FacetValue = {
   count: number;
   value: string;
@@ -951,6 +1105,12 @@ export type FilterItem = {
   negated: boolean;
   op: "<" | "<=" | ">" | ">=" | "in";
   values: (string | number)[];
+};
+
+export type Filters = {
+  agents?: string[];
+  event_types?: string[];
+  severity_min?: number;
 };
 
 export type FleetAnswer = {
@@ -1213,6 +1373,146 @@ export type Holder = {
   text: string;
 };
 
+export type HookCallItem = {
+  at: string;
+  body_bytes: number | null;
+  body_hash: string | null;
+  call_id: string;
+  caller: string | null;
+  calls: number;
+  delivery_id: string | null;
+  headers: Record<string, string>;
+  hook_id: string;
+  message_id: string | null;
+  outcome: "answered" | "forwarded" | "held" | "ignored" | "not_taken" | "refused" | "taken" | "turned_away" | "unmapped";
+  reason: string | null;
+  repeated_at: string | null;
+  repeats: number;
+  session_id: string | null;
+  signature: "invalid" | "missing" | "valid";
+};
+
+export type HookCallList = {
+  items: HookCallItem[];
+  next_cursor: string | null;
+};
+
+export type HookCallWhole = {
+  at: string;
+  body: string | null;
+  body_bytes: number | null;
+  body_cut: boolean;
+  body_hash: string | null;
+  call_id: string;
+  caller: string | null;
+  calls: number;
+  delivery_id: string | null;
+  headers: Record<string, string>;
+  hook_id: string;
+  message_id: string | null;
+  outcome: "answered" | "forwarded" | "held" | "ignored" | "not_taken" | "refused" | "taken" | "turned_away" | "unmapped";
+  reason: string | null;
+  repeated_at: string | null;
+  repeats: number;
+  session_id: string | null;
+  signature: "invalid" | "missing" | "valid";
+};
+
+export type HookChange = {
+  mapping?: HookMapping | null;
+  name?: string | null;
+  state?: "active" | "disabled" | null;
+  window_s?: number | null;
+};
+
+export type HookItem = {
+  created_at: string;
+  created_by: string;
+  hook_id: string;
+  last_called_at: string | null;
+  mapping: HookMapping;
+  name: string;
+  old_secret_until: string | null;
+  scheme: "github" | "slack" | "standard" | "stripe";
+  signatures: HookSignatures;
+  state: "active" | "disabled";
+  updated_at: string;
+  updated_by: string;
+  url: string;
+  window_s: number;
+};
+
+export type HookList = {
+  items: HookItem[];
+  next_cursor: string | null;
+};
+
+export type HookMapping = {
+  delivery_id?: string | null;
+  intent: string | Expression;
+  payload?: string;
+  session?: string | null;
+  target: Destination;
+  when?: string | null;
+};
+
+export type HookRemoved = {
+  hook_id: string;
+  removed: boolean;
+};
+
+export type HookRotation = {
+  overlap_s?: number;
+  secret?: string | null;
+};
+
+export type HookSecret = {
+  created_at: string;
+  created_by: string;
+  hook_id: string;
+  last_called_at: string | null;
+  mapping: HookMapping;
+  name: string;
+  old_secret_until: string | null;
+  scheme: "github" | "slack" | "standard" | "stripe";
+  secret: string;
+  signatures: HookSignatures;
+  state: "active" | "disabled";
+  updated_at: string;
+  updated_by: string;
+  url: string;
+  window_s: number;
+};
+
+export type HookSignatures = {
+  invalid: number;
+  last: "invalid" | "missing" | "valid" | null;
+  missing: number;
+  valid: number;
+};
+
+export type HookTarget = {
+  kind: string;
+  name: string;
+};
+
+export type HookTrial = {
+  body: unknown;
+  hook_id?: string | null;
+  mapping?: HookMapping | null;
+  scheme?: "standard" | "github" | "stripe" | "slack";
+};
+
+export type HookTried = {
+  delivery_id?: string | null;
+  fault?: Fault | null;
+  intent?: string | null;
+  outcome: "answered" | "forwarded" | "held" | "ignored" | "not_taken" | "refused" | "taken" | "turned_away" | "unmapped";
+  payload?: Record<string, unknown> | null;
+  session?: string | null;
+  target?: HookTarget | null;
+};
+
 export type Hottest = {
   agent_id: string | null;
   branch: BranchItem | null;
@@ -1405,6 +1705,64 @@ export type InterventionItem = {
   session_id: string;
 };
 
+export type JobBody = {
+  at?: string | null;
+  cron?: string | null;
+  grace_s?: number;
+  intent: string;
+  jitter_s?: number;
+  max_tries?: number;
+  misfire?: "skip" | "run_once" | "run_all";
+  name: string;
+  overlap?: "allow" | "skip" | "queue";
+  payload?: Record<string, unknown>;
+  session_id?: string | null;
+  target: JobTarget;
+  zone?: string;
+};
+
+export type JobItem = {
+  asked_by: string | null;
+  at: string | null;
+  created_at: string;
+  created_by: string;
+  cron: string | null;
+  explained: string | null;
+  failures: number;
+  grace_s: number;
+  intent: string;
+  jitter_s: number;
+  job_id: string;
+  kind: "cron" | "once";
+  last_at: string | null;
+  last_outcome: "dead" | "held" | "missed" | "refused" | "sent" | "skipped" | null;
+  max_tries: number;
+  misfire: "run_all" | "run_once" | "skip";
+  name: string;
+  next_at: string | null;
+  next_for: string | null;
+  overlap: "allow" | "queue" | "skip";
+  payload: unknown;
+  runs: number;
+  session_id: string | null;
+  state: "active" | "done" | "paused";
+  target: JobTarget;
+  updated_at: string;
+  updated_by: string;
+  waiting: number;
+  zone: string;
+};
+
+export type JobPage = {
+  items: JobItem[];
+  next_cursor: string | null;
+};
+
+export type JobTarget = {
+  kind: "agent" | "capability" | "cluster";
+  name: string;
+};
+
 export type KeyItem = {
   agent_id: string | null;
   created_at: string;
@@ -1481,6 +1839,19 @@ export type LeaveAnswer = {
 
 export type Leaving = {
   agent_id: string;
+};
+
+export type LettersBody = {
+  ids?: string[] | null;
+  kind?: "job" | "webhook" | null;
+  limit?: number;
+  source_id?: string | null;
+};
+
+export type LettersDone = {
+  done: string[];
+  more: boolean;
+  refused: NotDone[];
 };
 
 export type LogAnswer = {
@@ -1614,6 +1985,10 @@ export type Meta = {
   trace_id: string;
 };
 
+export type MuteBody = {
+  minutes: number;
+};
+
 export type NewAgent = {
   agent_id: string;
   agent_type?: string | null;
@@ -1632,6 +2007,23 @@ export type NewAnnotation = {
   category?: string | null;
   label?: string | null;
   text: string;
+};
+
+export type NewExporterBody = {
+  filters?: Filters;
+  from?: "now" | "start" | number;
+  headers?: Record<string, string>;
+  name: string;
+  protocol?: "http" | "grpc";
+  url: string;
+};
+
+export type NewHookBody = {
+  mapping: HookMapping;
+  name: string;
+  scheme: "standard" | "github" | "stripe" | "slack";
+  secret?: string | null;
+  window_s?: number;
 };
 
 export type NewInstructions = {
@@ -1741,6 +2133,30 @@ export type NewView = {
   shared?: boolean;
 };
 
+export type NewWebhook = {
+  changed_at: string;
+  created_at: string;
+  created_by: string;
+  disabled_reason: string | null;
+  endpoint_id: string;
+  events: string[];
+  failures: number;
+  filters: Record<string, string[]>;
+  kind: "email" | "slack" | "webhook";
+  last_failed_at: string | null;
+  last_ok_at: string | null;
+  looked_at: number;
+  name: string;
+  paused_until: string | null;
+  rate_per_min: number;
+  schedule_s: number[];
+  secret: string | null;
+  state: "active" | "disabled";
+  url: string;
+  waiting: number;
+  waiting_since: string | null;
+};
+
 export type NodeAlarm = {
   detector: string | null;
   entropy_score: number | null;
@@ -1749,6 +2165,11 @@ export type NodeAlarm = {
   severity: "critical" | "warning";
   since: string | null;
   text: string | null;
+};
+
+export type NotDone = {
+  letter_id: string;
+  reason: string;
 };
 
 export type OnAgent = {
@@ -1764,6 +2185,29 @@ export type OnPath = {
   sequence_number: number;
   session_id: string | null;
   step: string | null;
+};
+
+export type OpenAlert = {
+  condition: "breaker" | "budget" | "burn_rate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  link: string;
+  muted: boolean;
+  name: string;
+  purpose: "alert" | "scaling";
+  raised_at: string;
+  rule_id: string;
+  sequence_number: number;
+  severity: "critical" | "error" | "info" | "warning";
+  since: string;
+  subject: string;
+  threshold: string;
+  times: number;
+  unit: string;
+  value: string;
+};
+
+export type OpenAlerts = {
+  items: OpenAlert[];
+  next_cursor: string | null;
 };
 
 export type Order = {
@@ -1953,6 +2397,10 @@ export type PeerItem = {
   witness_vkey: string;
 };
 
+export type PeerKeyBody = {
+  vkey: string;
+};
+
 export type PeerRemoved = {
   peer_id: string;
   removed: boolean;
@@ -1998,6 +2446,17 @@ export type PolicyList = {
   default: "allow" | "deny";
   items: PolicyItem[];
   next_cursor: string | null;
+};
+
+export type PreviewBody = {
+  cron: string;
+  zone?: string;
+};
+
+export type Previewed = {
+  explained: string;
+  local: string[];
+  next: string[];
 };
 
 export type ProofAnswer = {
@@ -2055,6 +2514,15 @@ export type Reason = {
   points: number;
   sign: string;
   text: string;
+};
+
+export type Received = {
+  call_id: string;
+  message_id?: string | null;
+  outcome: "answered" | "forwarded" | "held" | "ignored" | "not_taken" | "refused" | "taken" | "turned_away" | "unmapped";
+  repeated?: boolean;
+  session_id?: string | null;
+  status?: string;
 };
 
 export type Reconcile = {
@@ -2193,6 +2661,11 @@ export type RemovedBudget = {
   removed: boolean;
 };
 
+export type RemovedJob = {
+  job_id: string;
+  removed: boolean;
+};
+
 export type RemovedPolicy = {
   removed: boolean;
   rule_id: string;
@@ -2209,6 +2682,19 @@ export type RemovedView = {
   view_id: string;
 };
 
+export type ReplayBody = {
+  after?: number | null;
+  before?: number | null;
+  delivery_id?: string | null;
+  since?: string | null;
+  until?: string | null;
+};
+
+export type Replayed = {
+  next_after: number | null;
+  replayed: number;
+};
+
 export type ResourceUsage = {
   api_calls_24h?: number | null;
   tokens_consumed_24h?: number | null;
@@ -2222,12 +2708,14 @@ export type Respond = {
 
 export type RetentionAnswer = {
   days: number | null;
+  thoughts: boolean;
   updated_at: string | null;
   updated_by: string | null;
 };
 
 export type RetentionBody = {
   days: number | null;
+  thoughts?: boolean;
 };
 
 export type Review = {
@@ -2264,6 +2752,10 @@ export type Revoked = {
   revoked: boolean;
 };
 
+export type RewindBody = {
+  to: number;
+};
+
 export type Rewriting = {
   agent_id: string;
   new_content: Record<string, unknown>;
@@ -2290,8 +2782,13 @@ export type RoomCommanded = {
   state: "already_paused" | "not_paused" | "paused" | "refused" | "running";
 };
 
+export type RotateBody = {
+  overlap_s?: number;
+};
+
 export type RouteChange = {
   capability: string;
+  was?: Record<string, number> | null;
   weights: Record<string, number>;
 };
 
@@ -2301,6 +2798,103 @@ export type RouteItem = {
   updated_at: string;
   updated_by: string;
   weights: Record<string, number>;
+};
+
+export type RuleItem = {
+  amount: number | null;
+  compare: "above" | "below";
+  condition: "breaker" | "budget" | "burn_rate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  cooldown_s: number;
+  created_at: string;
+  created_by: string;
+  direction: "down" | "up" | null;
+  enabled: boolean;
+  endpoint_ids: string[];
+  for_s: number;
+  muted_until: string | null;
+  name: string;
+  open: number;
+  purpose: "alert" | "scaling";
+  rule_id: string;
+  scope: "agent" | "budget" | "capability" | "cluster" | "log" | "session" | "tenant";
+  severity: "critical" | "error" | "info" | "warning";
+  target: string | null;
+  threshold: number;
+  updated_at: string;
+  updated_by: string;
+  window_s: number | null;
+};
+
+export type RuleList = {
+  conditions: ConditionItem[];
+  items: RuleItem[];
+  mail_is_set: boolean;
+  next_cursor: string | null;
+};
+
+export type RuleRemoved = {
+  removed: boolean;
+  rule_id: string;
+};
+
+export type RulesMade = {
+  items: RuleItem[];
+};
+
+export type RunItem = {
+  acknowledged_at: string | null;
+  code: number | null;
+  created_at: string;
+  created_by: string;
+  ended_at: string | null;
+  job_id: string;
+  manual: boolean;
+  message_id: string | null;
+  next_try_at: string | null;
+  reason: string | null;
+  run_id: string;
+  scheduled_for: string;
+  session_id: string | null;
+  state: "dead" | "due" | "held" | "queued" | "refused" | "sent" | "skipped";
+  tries: number;
+};
+
+export type RunPage = {
+  items: RunItem[];
+  next_cursor: string | null;
+};
+
+export type ScalingTriggerBody = {
+  amount?: number;
+  compare?: "above" | "below";
+  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag";
+  cooldown_s?: number;
+  direction: "up" | "down";
+  enabled?: boolean;
+  endpoint_ids?: string[];
+  for_s?: number;
+  name: string;
+  scope?: "tenant" | "cluster" | "capability" | "agent" | "session" | "budget" | "log" | null;
+  severity?: "info" | "warning" | "error" | "critical" | null;
+  target?: string | null;
+  threshold?: number | null;
+};
+
+export type SchedulerItem = {
+  dead_letters: number;
+  lag_s: number;
+  last_look_at: string | null;
+  leader: SchedulerLeader | null;
+  next_at: string | null;
+};
+
+export type SchedulerLeader = {
+  epoch: number;
+  expires_at: string;
+  holder: string;
+  is_live: boolean;
+  is_this_gateway: boolean;
+  last_tick_at: string;
 };
 
 export type Seal = {
@@ -2477,6 +3071,10 @@ export type SideEffect = {
 export type SideItem = {
   holders: Holder[];
   value: string;
+};
+
+export type SlackChallenge = {
+  challenge: string;
 };
 
 export type Smaller = {
@@ -2696,6 +3294,21 @@ export type TenantItem = {
   tenant_id: string;
 };
 
+export type TestAnswer = {
+  outcomes: TestOutcome[];
+  rule_id: string;
+  sequence_number: number;
+};
+
+export type TestOutcome = {
+  code: number | null;
+  detail: string;
+  endpoint_id: string;
+  kind: string | null;
+  name: string | null;
+  ok: boolean;
+};
+
 export type Text = {
   content: string;
   format?: "markdown" | "plain" | null;
@@ -2722,7 +3335,7 @@ export type ThoughtItem = {
   audit_event_ids: string[];
   author: string;
   chain_hash: string;
-  content: Record<string, unknown>;
+  content: Record<string, unknown> | null;
   content_hash: string;
   created_at: string;
   index: number;
@@ -2732,6 +3345,7 @@ export type ThoughtItem = {
   references: string[];
   sequence_number: number;
   session_id: string;
+  shredded_by: number | null;
   task_id: string;
   type: string;
 };
@@ -2755,6 +3369,7 @@ export type ThoughtSessionItem = {
   ended_at: string | null;
   genesis: string;
   intent: string;
+  intent_shredded_by: number | null;
   last_chain_hash: string;
   open_tasks: number;
   predecessor_chain_hash: string | null;
@@ -2840,6 +3455,19 @@ export type TriggeredBy = {
   decision_id?: string | null;
 };
 
+export type Upcoming = {
+  items: UpcomingItem[];
+  next_cursor: null;
+};
+
+export type UpcomingItem = {
+  job_id: string;
+  name: string;
+  next_at: string;
+  next_for: string;
+  target: JobTarget;
+};
+
 export type UserItem = {
   created_at: string;
   disabled_at?: string | null;
@@ -2894,6 +3522,7 @@ export type VersionRow = {
 export type VersionsOfType = {
   agent_type: string;
   versions: VersionRow[];
+  was?: Record<string, "current" | "previous" | "retired"> | null;
 };
 
 export type ViewItem = {
@@ -2951,6 +3580,55 @@ export type WaitingItem = {
   why: string;
 };
 
+export type WebhookBody = {
+  events?: string[];
+  filters?: Record<string, string[]>;
+  kind?: "webhook" | "slack" | "email";
+  name: string;
+  rate_per_min?: number;
+  schedule_s?: number[];
+  url: string;
+};
+
+export type WebhookItem = {
+  changed_at: string;
+  created_at: string;
+  created_by: string;
+  disabled_reason: string | null;
+  endpoint_id: string;
+  events: string[];
+  failures: number;
+  filters: Record<string, string[]>;
+  kind: "email" | "slack" | "webhook";
+  last_failed_at: string | null;
+  last_ok_at: string | null;
+  looked_at: number;
+  name: string;
+  paused_until: string | null;
+  rate_per_min: number;
+  schedule_s: number[];
+  state: "active" | "disabled";
+  url: string;
+  waiting: number;
+  waiting_since: string | null;
+};
+
+export type WebhookList = {
+  items: WebhookItem[];
+  next_cursor: string | null;
+};
+
+export type WebhookRemoved = {
+  endpoint_id: string;
+  removed: boolean;
+};
+
+export type WebhookSecret = {
+  endpoint_id: string;
+  old_ends_at: string;
+  secret: string;
+};
+
 export type Whoami = {
   agent_id: string | null;
   display_name: string | null;
@@ -2994,7 +3672,16 @@ export interface Answers {
   "POST /v1/agents/{agent_id}/pause": AgentCommanded;
   "GET /v1/agents/{agent_id}/sessions": PageOfAgentSession;
   "POST /v1/agents/{agent_id}/unpause": AgentCommanded;
+  "GET /v1/alert-rules": RuleList;
+  "POST /v1/alert-rules": RuleItem;
+  "POST /v1/alert-rules/defaults": RulesMade;
+  "DELETE /v1/alert-rules/{rule_id}": RuleRemoved;
+  "GET /v1/alert-rules/{rule_id}": RuleItem;
+  "PUT /v1/alert-rules/{rule_id}": RuleItem;
+  "POST /v1/alert-rules/{rule_id}/mute": RuleItem;
+  "POST /v1/alert-rules/{rule_id}/test": TestAnswer;
   "GET /v1/alerts": PageOfAlertNotice;
+  "GET /v1/alerts/open": OpenAlerts;
   "GET /v1/annotations": AnnotationList;
   "GET /v1/annotations/categories": CategoryList;
   "DELETE /v1/annotations/{annotation_id}": RemovedAnnotation;
@@ -3017,6 +3704,12 @@ export interface Answers {
   "GET /v1/costs/burn": BurnAnswer;
   "GET /v1/costs/gaps": GapList;
   "GET /v1/costs/heatmap": HeatmapAnswer;
+  "GET /v1/dead-letters": DeadLetterPage;
+  "POST /v1/dead-letters/discard": LettersDone;
+  "POST /v1/dead-letters/retry": LettersDone;
+  "GET /v1/dead-letters/{letter_id}": DeadLetterItem;
+  "POST /v1/dead-letters/{letter_id}/discard": DeadLetterItem;
+  "POST /v1/dead-letters/{letter_id}/retry": DeadLetterItem;
   "GET /v1/decisions": PageOfDecisionItem;
   "GET /v1/decisions/pending": PageOfDecisionItem;
   "GET /v1/decisions/{decision_id}": DecisionItem;
@@ -3026,6 +3719,15 @@ export interface Answers {
   "POST /v1/drift/reconcile": ReconcileAnswer;
   "GET /v1/edges": PageOfEdgeItem;
   "GET /v1/entropy/alerts": PageOfAlertItem;
+  "GET /v1/exporters": ExportersAnswer;
+  "POST /v1/exporters": ExporterItem;
+  "DELETE /v1/exporters/{exporter_id}": ExporterRemoved;
+  "GET /v1/exporters/{exporter_id}": ExporterItem;
+  "PATCH /v1/exporters/{exporter_id}": ExporterItem;
+  "POST /v1/exporters/{exporter_id}/pause": ExporterItem;
+  "POST /v1/exporters/{exporter_id}/resume": ExporterItem;
+  "POST /v1/exporters/{exporter_id}/rewind": ExporterItem;
+  "POST /v1/exporters/{exporter_id}/test": ExporterTested;
   "GET /v1/facts": PageOfFactItem;
   "GET /v1/facts/{fact_id}": FactItem;
   "DELETE /v1/facts/{fact_id}/false": Marked;
@@ -3047,6 +3749,17 @@ export interface Answers {
   "POST /v1/instructions/{agent_type}/rollback": InstructionsIssued;
   "GET /v1/interventions/{intervention_id}/content": unknown;
   "POST /v1/interventions/{intervention_id}/undo": Commanded;
+  "GET /v1/jobs": JobPage;
+  "POST /v1/jobs": JobItem;
+  "POST /v1/jobs/preview": Previewed;
+  "GET /v1/jobs/upcoming": Upcoming;
+  "DELETE /v1/jobs/{job_id}": RemovedJob;
+  "GET /v1/jobs/{job_id}": JobItem;
+  "PUT /v1/jobs/{job_id}": JobItem;
+  "POST /v1/jobs/{job_id}/pause": JobItem;
+  "POST /v1/jobs/{job_id}/resume": JobItem;
+  "POST /v1/jobs/{job_id}/run": RunItem;
+  "GET /v1/jobs/{job_id}/runs": RunPage;
   "GET /v1/keys": PageOfKeyItem;
   "POST /v1/keys": KeyItem;
   "DELETE /v1/keys/{key_id}": Revoked;
@@ -3065,6 +3778,7 @@ export interface Answers {
   "GET /v1/peers": PeersAnswer;
   "POST /v1/peers": PeerItem;
   "DELETE /v1/peers/{peer_id}": PeerRemoved;
+  "POST /v1/peers/{peer_id}/key": PeerItem;
   "POST /v1/peers/{peer_id}/offer": PeerItem;
   "GET /v1/policies": PolicyList;
   "POST /v1/policies": PolicyItem;
@@ -3082,6 +3796,14 @@ export interface Answers {
   "POST /v1/reviews/{sequence_number}": ReviewItem;
   "GET /v1/routes": PageOfRouteItem;
   "PUT /v1/routes": RouteItem;
+  "GET /v1/scaling-triggers": RuleList;
+  "POST /v1/scaling-triggers": RuleItem;
+  "DELETE /v1/scaling-triggers/{rule_id}": RuleRemoved;
+  "GET /v1/scaling-triggers/{rule_id}": RuleItem;
+  "PUT /v1/scaling-triggers/{rule_id}": RuleItem;
+  "POST /v1/scaling-triggers/{rule_id}/mute": RuleItem;
+  "POST /v1/scaling-triggers/{rule_id}/test": TestAnswer;
+  "GET /v1/scheduler": SchedulerItem;
   "GET /v1/search": SearchAnswer | SpeakersAnswer;
   "GET /v1/sessions": PageOfSessionItem;
   "GET /v1/sessions/stuck": PageOfSessionItem;
@@ -3107,6 +3829,7 @@ export interface Answers {
   "GET /v1/sessions/{session_id}/thoughts": ThoughtPage;
   "POST /v1/sessions/{session_id}/thoughts": RecordedThought;
   "POST /v1/sessions/{session_id}/thoughts/end": EndedSession;
+  "POST /v1/sessions/{session_id}/thoughts/shred": ShredAnswer;
   "POST /v1/sessions/{session_id}/thoughts/verify": ChainVerdict;
   "GET /v1/sessions/{session_id}/thoughts/{record_id}/proof": ThoughtProof;
   "POST /v1/sessions/{session_id}/unpause": Commanded;
@@ -3129,8 +3852,31 @@ export interface Answers {
   "POST /v1/views": ViewItem;
   "DELETE /v1/views/{view_id}": RemovedView;
   "GET /v1/waiting": WaitingAnswer;
+  "GET /v1/webhooks/in": HookList;
+  "POST /v1/webhooks/in": HookSecret;
+  "GET /v1/webhooks/in/calls": HookCallList;
+  "GET /v1/webhooks/in/calls/{call_id}": HookCallWhole;
+  "POST /v1/webhooks/in/test": HookTried;
+  "DELETE /v1/webhooks/in/{hook_id}": HookRemoved;
+  "GET /v1/webhooks/in/{hook_id}": HookItem;
+  "PATCH /v1/webhooks/in/{hook_id}": HookItem;
+  "POST /v1/webhooks/in/{hook_id}/rotate": HookSecret;
+  "GET /v1/webhooks/out": WebhookList;
+  "POST /v1/webhooks/out": NewWebhook;
+  "DELETE /v1/webhooks/out/{endpoint_id}": WebhookRemoved;
+  "GET /v1/webhooks/out/{endpoint_id}": WebhookItem;
+  "PUT /v1/webhooks/out/{endpoint_id}": WebhookItem;
+  "GET /v1/webhooks/out/{endpoint_id}/deliveries": DeliveryList;
+  "GET /v1/webhooks/out/{endpoint_id}/deliveries/{delivery_id}": DeliveryWhole;
+  "POST /v1/webhooks/out/{endpoint_id}/disable": WebhookItem;
+  "POST /v1/webhooks/out/{endpoint_id}/enable": WebhookItem;
+  "POST /v1/webhooks/out/{endpoint_id}/replay": Replayed;
+  "POST /v1/webhooks/out/{endpoint_id}/rotate": WebhookSecret;
+  "POST /v1/webhooks/out/{endpoint_id}/test": DeliveryWhole;
+  "POST /v1/webhooks/{hook_id}": Received | SlackChallenge;
   "GET /v1/whoami": Whoami;
   "POST /v1/witness/{tenant_id}/add-checkpoint": unknown;
+  "POST /v1/witness/{tenant_id}/follow-key": unknown;
   "GET /v1/witness/{tenant_id}/{origin_hash}/checkpoint": unknown;
 }
 
@@ -3140,17 +3886,29 @@ export interface Bodies {
   "POST /v1/agents/{agent_id}/inbox/ack": AckIds;
   "POST /v1/agents/{agent_id}/pause": Ordered;
   "POST /v1/agents/{agent_id}/unpause": Ordered;
+  "POST /v1/alert-rules": AlertRuleBody;
+  "POST /v1/alert-rules/defaults": DefaultsBody;
+  "PUT /v1/alert-rules/{rule_id}": AlertRuleBody;
+  "POST /v1/alert-rules/{rule_id}/mute": MuteBody;
   "POST /v1/audit/verify": VerifyRequest;
   "POST /v1/breakers/{capability}": Circuit;
   "PUT /v1/budgets": BudgetBody;
+  "POST /v1/dead-letters/discard": LettersBody;
+  "POST /v1/dead-letters/retry": LettersBody;
   "POST /v1/decisions/{decision_id}/respond": Respond;
   "POST /v1/drift/reconcile": Reconcile;
+  "POST /v1/exporters": NewExporterBody;
+  "PATCH /v1/exporters/{exporter_id}": ExporterChangeBody;
+  "POST /v1/exporters/{exporter_id}/rewind": RewindBody;
   "POST /v1/facts/{fact_id}/false": FalseMark;
   "POST /v1/facts/{fact_id}/quarantine": Quarantine;
   "PUT /v1/fleet/regions": Regions;
   "POST /v1/heartbeat": Pulse;
   "PUT /v1/instructions/{agent_type}": NewInstructions;
   "POST /v1/instructions/{agent_type}/rollback": RollBack;
+  "POST /v1/jobs": JobBody;
+  "POST /v1/jobs/preview": PreviewBody;
+  "PUT /v1/jobs/{job_id}": JobBody;
   "POST /v1/keys": NewKey;
   "POST /v1/kill-switch": NewKillSwitch;
   "POST /v1/kill-switch/{kill_id}/confirm": Confirmation;
@@ -3159,6 +3917,7 @@ export interface Bodies {
   "POST /v1/messages": DecisionLog | DecisionRequestEnvelope | DecisionResponseEnvelope | StatusAlertEnvelope | ArtifactShareEnvelope | ActionConfirmationEnvelope | HeartbeatEnvelope | TextEnvelope | SystemEventEnvelope;
   "POST /v1/messages/shred": MessageShredding;
   "POST /v1/peers": NewPeerBody;
+  "POST /v1/peers/{peer_id}/key": PeerKeyBody;
   "POST /v1/policies": NewRule;
   "POST /v1/policies/dry-run": DryRun;
   "PUT /v1/policies/order": Order;
@@ -3168,6 +3927,9 @@ export interface Bodies {
   "PUT /v1/retention": RetentionBody;
   "POST /v1/reviews/{sequence_number}": Review;
   "PUT /v1/routes": RouteChange;
+  "POST /v1/scaling-triggers": ScalingTriggerBody;
+  "PUT /v1/scaling-triggers/{rule_id}": ScalingTriggerBody;
+  "POST /v1/scaling-triggers/{rule_id}/mute": MuteBody;
   "POST /v1/sessions/{session_id}/approve": AtGate;
   "POST /v1/sessions/{session_id}/cancel": OnAgent;
   "POST /v1/sessions/{session_id}/edit": Editing;
@@ -3179,6 +3941,7 @@ export interface Bodies {
   "POST /v1/sessions/{session_id}/shred": Shredding;
   "POST /v1/sessions/{session_id}/steps/{step}/annotations": NewAnnotation;
   "POST /v1/sessions/{session_id}/thoughts": NewSessionThought;
+  "POST /v1/sessions/{session_id}/thoughts/shred": Shredding;
   "POST /v1/sessions/{session_id}/unpause": OnAgent;
   "PUT /v1/settings/detectors": Record<string, unknown>;
   "POST /v1/tenants": NewTenant;
@@ -3188,13 +3951,23 @@ export interface Bodies {
   "PUT /v1/users/{user_id}": NewRole;
   "PUT /v1/versions": VersionsOfType;
   "POST /v1/views": NewView;
+  "POST /v1/webhooks/in": NewHookBody;
+  "POST /v1/webhooks/in/test": HookTrial;
+  "PATCH /v1/webhooks/in/{hook_id}": HookChange;
+  "POST /v1/webhooks/in/{hook_id}/rotate": HookRotation;
+  "POST /v1/webhooks/out": WebhookBody;
+  "PUT /v1/webhooks/out/{endpoint_id}": WebhookBody;
+  "POST /v1/webhooks/out/{endpoint_id}/replay": ReplayBody;
+  "POST /v1/webhooks/out/{endpoint_id}/rotate": RotateBody;
+  "POST /v1/webhooks/{hook_id}": unknown;
 }
 
 export interface Queries {
   "GET /v1/agents": { capability?: string | null; cluster?: string | null; liveness?: "healthy" | "zombie" | "evicted" | "unknown" | null };
   "GET /v1/agents/{agent_id}/inbox": { wait?: number; limit?: number };
   "GET /v1/agents/{agent_id}/sessions": { active?: boolean; cursor?: string | null; limit?: number };
-  "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "status_alert" | null; cursor?: string | null; limit?: number };
+  "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "rule" | "status_alert" | null; cursor?: string | null; limit?: number };
+  "GET /v1/alerts/open": { cursor?: string | null; limit?: number };
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
@@ -3205,6 +3978,7 @@ export interface Queries {
   "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/costs/gaps": { session?: string | null; agent?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/costs/heatmap": { by?: "cluster" | "agent" | "session"; bucket?: "minute" | "hour"; since?: string | null; limit?: number };
+  "GET /v1/dead-letters": { kind?: string | null; state?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/decisions": { state?: "pending" | "answered" | "expired" | "cancelled" | "executing" | "succeeded" | "failed" | null; cursor?: string | null; limit?: number };
   "GET /v1/decisions/pending": { user_id?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/drift": { session?: string | null; cluster?: string | null; hours?: number };
@@ -3216,6 +3990,9 @@ export interface Queries {
   "GET /v1/fleet/latency": { minutes?: number };
   "GET /v1/fleet/throughput": { window?: "60s" | "1h" };
   "GET /v1/holds": { session_id?: string | null; agent_id?: string | null; gates_only?: boolean; cursor?: string | null; limit?: number };
+  "GET /v1/jobs": { state?: string | null; reminders?: boolean | null; cursor?: string | null; limit?: number };
+  "GET /v1/jobs/upcoming": { hours?: number; limit?: number };
+  "GET /v1/jobs/{job_id}/runs": { cursor?: string | null; limit?: number };
   "GET /v1/memory": { agent?: string | null; session?: string | null; at?: string | null; step?: string | null; seq?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/messages": { session_id?: string | null; agent_id?: string | null; message_type?: string | null; state?: string | null; after?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/messages/{message_id}": { raw?: boolean };
@@ -3234,4 +4011,6 @@ export interface Queries {
   "GET /v1/versions": { agent_type?: string | null };
   "GET /v1/views": { cursor?: string | null; limit?: number };
   "GET /v1/waiting": { kind?: "gate" | "decision" | "review" | null; limit?: number };
+  "GET /v1/webhooks/in/calls": { hook_id?: string | null; signature?: "valid" | "invalid" | "missing" | null; outcome?: "taken" | "forwarded" | "held" | "refused" | "ignored" | "answered" | "unmapped" | "not_taken" | "turned_away" | null; cursor?: string | null; limit?: number };
+  "GET /v1/webhooks/out/{endpoint_id}/deliveries": { state?: "waiting" | "delivered" | "dead" | null; cursor?: string | null; limit?: number };
 }

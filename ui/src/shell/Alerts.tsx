@@ -23,6 +23,7 @@ const SIGNS: Record<AlertNotice["kind"], { mark: string; tone: string; word: str
   status_alert: { mark: "i", tone: "active", word: "status alert" },
   eviction: { mark: "×", tone: "dead", word: "evicted" },
   kill_switch: { mark: "■", tone: "alert", word: "kill-switch" },
+  rule: { mark: "◎", tone: "alert", word: "rule" },
 };
 
 export function Alerts() {

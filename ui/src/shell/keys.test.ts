@@ -68,6 +68,8 @@ describe("Esc", () => {
   it.each([
     ["/sessions/01a", "/sessions"],
     ["/compare", "/sessions"],
+    ["/registry/writer-1", "/registry"],
+    ["/registry", "/fleet"],
     ["/sessions", "/fleet"],
     ["/inbox", "/fleet"],
     ["/god-mode", "/fleet"],

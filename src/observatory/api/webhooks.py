@@ -1,0 +1,388 @@
+"""`/v1/webhooks/out`: who outside is told of what happens here (rules S490–S510).
+
+An admin makes endpoints: they carry data out. Every reader may see them and the log of what was sent there;
+secrets are shown when they are made and never again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Response, Router, delete, get, post, put
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from observatory.api.answers import Cursor, Limit, Refusal, json, page, read_cursor
+from observatory.api.gate import need
+from observatory.api.house import Call, Here, House
+from observatory.api.webhook_shapes import ReplayBody, RotateBody, State, WebhookBody
+from observatory.daemons.email import recipients
+from observatory.daemons.outward import NotPublic, Unreachable
+from observatory.daemons.webhook_reading import PAGE
+from observatory.gateway import webhooks
+from observatory.gateway.subscribing import Subscription
+from observatory.gateway.webhooks import Matched, Wish, host_of
+from observatory.insight.webhooks import Waiting, WebhookRows
+from observatory.ports import EventFilter
+from observatory.protocol.clock import from_ns, to_ns
+from observatory.protocol.webhooks import FILTERS, SUBSCRIBABLE, new_secret
+from observatory.state import Act, Principal
+
+MOST_SCANNED: Final = 10 * PAGE  # events one replay looks at
+SEVERITIES: Final = frozenset({"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"})
+Row = dict[str, Any]
+
+
+@post("/webhooks/out", summary="Make an endpoint that is told of events", operation_id="create_webhook")
+async def create_webhook(request: Call, house: Here, data: JSONBody[WebhookBody]) -> Response[bytes]:
+    """It is told of what happens from now on. Its secret is in this answer and nowhere else."""
+    who = await need(request, house, "admin")
+    wish, secret = await _wish(house, data), new_secret()
+    verdict = await house.command(webhooks.create(who, wish, secret, house.clock()))
+    if verdict.code != 201:
+        return json(verdict.answer, verdict.code)
+    item = _item(verdict.answer, who, None)
+    return json(item | {"secret": secret if wish.kind == "webhook" else None}, 201)
+
+
+@get("/webhooks/out", summary="Endpoints, and how they fare", operation_id="list_webhooks")
+async def list_webhooks(request: Call, house: Here) -> Response[bytes]:
+    who = await need(request, house, "read")
+    rows = await house.store.rows(who.tenant_id, "webhook_endpoints", removed_ns=None)
+    waiting = await _rows(house).deliveries_waiting(who.tenant_id)
+    rows.sort(key=lambda row: str(row["endpoint_id"]))
+    items = [_item(row, who, waiting.get(row["endpoint_id"])) for row in rows]
+    return json({"items": items, "next_cursor": None})
+
+
+@get("/webhooks/out/{endpoint_id:str}", summary="One endpoint", operation_id="get_webhook")
+async def get_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
+    who = await need(request, house, "read")
+    return json(await _shown(house, who, await _endpoint(house, who, endpoint_id)))
+
+
+@put("/webhooks/out/{endpoint_id:str}", summary="Change an endpoint, whole", operation_id="change_webhook")
+async def change_webhook(
+    request: Call, house: Here, endpoint_id: FromPath[str], data: JSONBody[WebhookBody]
+) -> Response[bytes]:
+    """It counts for events not yet looked at; what waits goes to where the endpoint lies now."""
+    who = await need(request, house, "admin")
+    wish = await _wish(house, data)
+    return await _did(house, who, webhooks.change(who, endpoint_id, wish, house.clock()))
+
+
+@delete(
+    "/webhooks/out/{endpoint_id:str}",
+    status_code=200,
+    summary="Remove an endpoint",
+    operation_id="remove_webhook",
+)
+async def remove_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
+    who = await need(request, house, "admin")
+    verdict = await house.command(webhooks.remove(who, endpoint_id, house.clock()))
+    return json(verdict.answer, verdict.code)
+
+
+@post(
+    "/webhooks/out/{endpoint_id:str}/rotate",
+    status_code=200,
+    summary="Give an endpoint another secret",
+    operation_id="rotate_webhook_secret",
+)
+async def rotate_webhook_secret(
+    request: Call, house: Here, endpoint_id: FromPath[str], data: JSONBody[RotateBody]
+) -> Response[bytes]:
+    """The old one signs as well for `overlap_s`: the receiver learns the new one meanwhile."""
+    who = await need(request, house, "admin")
+    secret = new_secret()
+    verdict = await house.command(webhooks.rotate(who, endpoint_id, secret, data.overlap_s, house.clock()))
+    if verdict.code != 200:
+        return json(verdict.answer, verdict.code)
+    ends = from_ns(verdict.answer["old_ends_ns"])
+    return json({"endpoint_id": endpoint_id, "secret": secret, "old_ends_at": ends})
+
+
+@post(
+    "/webhooks/out/{endpoint_id:str}/enable",
+    status_code=200,
+    summary="Send to an endpoint again, from now on",
+    operation_id="enable_webhook",
+)
+async def enable_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
+    who = await need(request, house, "admin")
+    return await _did(house, who, webhooks.enable(who, endpoint_id, house.clock()))
+
+
+@post(
+    "/webhooks/out/{endpoint_id:str}/disable",
+    status_code=200,
+    summary="Send nothing to an endpoint for now",
+    operation_id="disable_webhook",
+)
+async def disable_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
+    who = await need(request, house, "admin")
+    return await _did(house, who, webhooks.disable(who, endpoint_id, house.clock()))
+
+
+@post(
+    "/webhooks/out/{endpoint_id:str}/test",
+    status_code=200,
+    summary="Send a test now, and tell how it went",
+    operation_id="test_webhook",
+)
+async def test_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
+    """One try, without another if it fails. The answer is the delivery with that try."""
+    who = await need(request, house, "admin")
+    endpoint = await _endpoint(house, who, endpoint_id)
+    if not house.offers.allows((who.tenant_id, endpoint_id)):
+        raise Refusal(429, "too_often", "this endpoint was tested too often; try again in a minute")
+    verdict = await house.command(webhooks.test(who, endpoint_id, house.clock()))
+    if verdict.code != 200:
+        return json(verdict.answer, verdict.code)
+    await house.webhooks.attempt(endpoint, verdict.answer)
+    return json(await _whole(house, who, endpoint_id, verdict.answer["delivery_id"]))
+
+
+@post(
+    "/webhooks/out/{endpoint_id:str}/replay",
+    status_code=200,
+    summary="Send one delivery, or a range of events, once more",
+    operation_id="replay_webhook",
+)
+async def replay_webhook(
+    request: Call, house: Here, endpoint_id: FromPath[str], data: JSONBody[ReplayBody]
+) -> Response[bytes]:
+    """Under the ids they had. What it was never told of, as while it was disabled, is told too."""
+    who = await need(request, house, "admin")
+    endpoint = await _endpoint(house, who, endpoint_id)
+    if data.delivery_id is not None:
+        if data != ReplayBody(delivery_id=data.delivery_id):
+            raise Refusal(422, "bad_request", "name a delivery_id or a range, and not both")
+        row = await _delivery(house, who, endpoint_id, data.delivery_id)
+        matched = [Matched(row["event_seq"], row["event_type"], row["extra"])]
+        detail: Row = {"delivery_id": data.delivery_id}
+        next_after = None
+    else:
+        matched, next_after = await _range(house, who, endpoint, _span(data))
+        detail = {"after": data.after, "before": data.before, "since": data.since, "until": data.until}
+        detail["next_after"] = next_after
+    verdict = await house.command(webhooks.replay(who, endpoint_id, matched, detail, house.clock()))
+    if verdict.code != 200:
+        return json(verdict.answer, verdict.code)
+    return json({"replayed": verdict.answer, "next_after": next_after})
+
+
+def _span(data: ReplayBody) -> EventFilter:
+    if all(one is None for one in (data.after, data.before, data.since, data.until)):
+        raise Refusal(422, "bad_request", "name a delivery_id, or a range by after, before, since or until")
+    try:
+        since, until = (None if one is None else to_ns(one) for one in (data.since, data.until))
+    except ValueError as error:
+        raise Refusal(422, "bad_request", "since and until are times such as 2026-11-16T12:00:00Z") from error
+    return EventFilter(after=data.after, before=data.before, since_ns=since, until_ns=until)
+
+
+async def _range(
+    house: House, who: Principal, endpoint: Row, span: EventFilter
+) -> tuple[list[Matched], int | None]:
+    """What of a range concerns this endpoint; and where to go on if it was too long."""
+    subscription, found = Subscription(endpoint), list[Matched]()
+    for _ in range(MOST_SCANNED // PAGE):
+        events = await house.store.events(who.tenant_id, span, PAGE, newest_first=False)
+        if not events:
+            return found, None
+        part = await house.webhooks.reading.matched(who.tenant_id, events, [subscription])
+        found += part[subscription.endpoint_id]
+        span = msgspec.structs.replace(span, after=events[-1].sequence_number)
+        if len(events) < PAGE:
+            return found, None
+        if len(found) >= PAGE:
+            break
+    return found, span.after
+
+
+@get(
+    "/webhooks/out/{endpoint_id:str}/deliveries",
+    summary="What was sent to an endpoint, newest first",
+    operation_id="list_webhook_deliveries",
+)
+async def list_webhook_deliveries(
+    request: Call,
+    house: Here,
+    endpoint_id: FromPath[str],
+    in_state: Annotated[State | None, QueryParameter(name="state")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Response[bytes]:
+    who = await need(request, house, "read")
+    await _endpoint(house, who, endpoint_id, removed=True)
+    rows = await _rows(house).deliveries_page(
+        who.tenant_id, endpoint_id, read_cursor(cursor), limit + 1, in_state
+    )
+    last = rows[limit - 1]["event_seq"] if len(rows) > limit else None
+    return json(page([_delivery_item(row) for row in rows], limit, last))
+
+
+@get(
+    "/webhooks/out/{endpoint_id:str}/deliveries/{delivery_id:str}",
+    summary="One delivery: what is sent, and every try",
+    operation_id="get_webhook_delivery",
+)
+async def get_webhook_delivery(
+    request: Call, house: Here, endpoint_id: FromPath[str], delivery_id: FromPath[str]
+) -> Response[bytes]:
+    who = await need(request, house, "read")
+    return json(await _whole(house, who, endpoint_id, delivery_id))
+
+
+def _rows(house: House) -> WebhookRows:
+    assert isinstance(house.store, WebhookRows)
+    return house.store
+
+
+async def _wish(house: House, data: WebhookBody) -> Wish:
+    """What is asked for, if it can be."""
+    unknown = sorted(set(data.events) - SUBSCRIBABLE)
+    if unknown:
+        raise Refusal(422, "bad_events", "an event is not one of ours; docs/guides/events.md names them all")
+    if set(data.filters) - set(FILTERS):
+        raise Refusal(422, "bad_filters", f"filters are: {', '.join(FILTERS)}")
+    if not SEVERITIES.issuperset(data.filters.get("severity", [])):
+        raise Refusal(422, "bad_filters", f"severities are: {', '.join(sorted(SEVERITIES))}")
+    await _check_url(house, data)
+    kept = {name: values for name, values in data.filters.items() if values}
+    return Wish(data.name, data.kind, data.url, data.events, kept, data.rate_per_min, data.schedule_s)
+
+
+async def _check_url(house: House, data: WebhookBody) -> None:
+    if data.kind == "email":
+        try:
+            recipients(data.url)
+        except ValueError as error:
+            raise Refusal(422, "bad_url", str(error)) from error
+        return
+    outward = house.federation.outward
+    problem = outward.check(data.url, "the receiver", query=True)
+    if problem is not None:
+        raise Refusal(422, "bad_url", problem)
+    try:
+        await outward.address(data.url, query=True)
+    except NotPublic as error:
+        raise Refusal(422, "bad_url", str(error)) from error
+    except Unreachable:
+        pass  # a name that is not known yet may be when something is to be sent
+
+
+async def _did(house: House, who: Principal, act: Act) -> Response[bytes]:
+    verdict = await house.command(act)
+    if verdict.code != 200:
+        return json(verdict.answer, verdict.code)
+    return json(await _shown(house, who, verdict.answer))
+
+
+async def _endpoint(house: House, who: Principal, endpoint_id: str, removed: bool = False) -> Row:
+    rows = await house.store.rows(who.tenant_id, "webhook_endpoints", endpoint_id=endpoint_id)
+    if not rows or (rows[0]["removed_ns"] is not None and not removed):
+        raise Refusal(404, "not_found", "no webhook endpoint of this tenant has that id")
+    return rows[0]
+
+
+async def _delivery(house: House, who: Principal, endpoint_id: str, delivery_id: str) -> Row:
+    rows = await house.store.rows(
+        who.tenant_id, "webhook_deliveries", delivery_id=delivery_id, endpoint_id=endpoint_id
+    )
+    if not rows:
+        raise Refusal(404, "not_found", "no delivery of this endpoint has that id")
+    return rows[0]
+
+
+async def _shown(house: House, who: Principal, row: Row) -> Row:
+    waiting = await _rows(house).deliveries_waiting(who.tenant_id)
+    return _item(row, who, waiting.get(row["endpoint_id"]))
+
+
+async def _whole(house: House, who: Principal, endpoint_id: str, delivery_id: str) -> Row:
+    row = await _delivery(house, who, endpoint_id, delivery_id)
+    rendered = await house.webhooks.reading.rendered(row)
+    tries = await house.store.rows(who.tenant_id, "webhook_attempts", delivery_id=delivery_id)
+    tries.sort(key=lambda one: int(one["attempt"]))
+    told = [
+        {
+            "attempt": one["attempt"],
+            "at": from_ns(one["at_ns"]),
+            "took_ms": one["took_ms"],
+            "ok": bool(one["ok"]),
+            "code": one["code"],
+            "detail": one["detail"],
+            "excerpt": one["excerpt"],
+        }
+        for one in tries
+    ]
+    payload = None if rendered is None else rendered[1].decode()
+    return _delivery_item(row) | {"payload": payload, "tries": told}
+
+
+def _delivery_item(row: Row) -> Row:
+    return {
+        "delivery_id": row["delivery_id"],
+        "endpoint_id": row["endpoint_id"],
+        "event_type": row["event_type"],
+        "sequence_number": row["event_seq"],
+        "state": row["state"],
+        "attempts": row["attempts"],
+        "next_try_at": _at(row["next_ns"]),
+        "last_code": row["last_code"],
+        "last_detail": row["last_detail"],
+        "created_at": from_ns(row["created_ns"]),
+        "ended_at": _at(row["ended_ns"]),
+    }
+
+
+def _at(ns: int | None) -> str | None:
+    return None if ns is None else from_ns(ns)
+
+
+def _item(row: Row, who: Principal, waiting: Waiting | None) -> Row:
+    is_whole = who.role == "admin" and row["kind"] != "slack"
+    return {
+        "endpoint_id": row["endpoint_id"],
+        "name": row["name"],
+        "kind": row["kind"],
+        "url": row["url"] if is_whole else f"{host_of(row['url'])}/…",
+        "events": msgspec.json.decode(row["events"]),
+        "filters": msgspec.json.decode(row["filters"]),
+        "rate_per_min": row["rate_per_min"],
+        "schedule_s": msgspec.json.decode(row["schedule_s"]),
+        "state": row["state"],
+        "disabled_reason": row["disabled_reason"],
+        "failures": row["failures"],
+        "paused_until": _at(row["paused_until_ns"]),
+        "last_ok_at": _at(row["last_ok_ns"]),
+        "last_failed_at": _at(row["last_failed_ns"]),
+        "waiting": 0 if waiting is None else waiting.many,
+        "waiting_since": None if waiting is None else from_ns(waiting.since_ns),
+        "looked_at": row["cursor_seq"],
+        "created_at": from_ns(row["created_ns"]),
+        "created_by": row["created_by"],
+        "changed_at": from_ns(row["changed_ns"]),
+    }
+
+
+webhooks_router = Router(
+    path="/v1",
+    route_handlers=[
+        create_webhook,
+        list_webhooks,
+        get_webhook,
+        change_webhook,
+        remove_webhook,
+        rotate_webhook_secret,
+        enable_webhook,
+        disable_webhook,
+        test_webhook,
+        replay_webhook,
+        list_webhook_deliveries,
+        get_webhook_delivery,
+    ],
+    tags=["Webhooks out"],
+)

@@ -1,0 +1,53 @@
+"""What the record says of firings: that a job fired, and that times of it were left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from observatory.gateway.record import notice
+from observatory.gateway.schedule import Plan
+from observatory.protocol.clock import from_ns
+from observatory.state import Draft, Principal
+
+Row = dict[str, Any]
+
+
+def fired(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
+    detail = {
+        "job_id": row["job_id"],
+        "name": row["name"],
+        "run_id": run["run_id"],
+        "scheduled_for": from_ns(run["scheduled_for"]),
+        "manual": bool(run["manual"]),
+    }
+    by = f" by {who.entity_id}" if run["manual"] else ""
+    return notice(who.tenant_id, "job_fired", f"job {row['name']} fired{by}", now_ns, who, detail)
+
+
+def missed(who: Principal, row: Row, plan: Plan, now_ns: int) -> Draft:
+    detail = {
+        "job_id": row["job_id"],
+        "name": row["name"],
+        "missed": plan.missed,
+        "or_more": plan.is_more,
+        "first_missed": None if plan.first_missed is None else from_ns(plan.first_missed),
+        "misfire": row["misfire"],
+        "reason": "late",
+    }
+    summary = f"job {row['name']} missed {plan.missed} of its times"
+    return notice(who.tenant_id, "job_missed", summary, now_ns, who, detail)
+
+
+def skipped(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
+    detail = {
+        "job_id": row["job_id"],
+        "name": row["name"],
+        "run_id": run["run_id"],
+        "first_missed": from_ns(run["scheduled_for"]),
+        "missed": 1,
+        "or_more": False,
+        "misfire": row["misfire"],
+        "reason": run["reason"],
+    }
+    summary = f"job {row['name']} left out one of its times: {run['reason']}"
+    return notice(who.tenant_id, "job_missed", summary, now_ns, who, detail)

@@ -1,0 +1,33 @@
+"""What waits to be sent to endpoints and what was. Every store promises it; committed rows only."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+Row = dict[str, Any]
+
+
+class Waiting(NamedTuple):
+    """Of one endpoint: how many deliveries wait, and since when the oldest."""
+
+    many: int
+    since_ns: int
+
+
+@runtime_checkable
+class WebhookRows(Protocol):
+    async def rows(self, tenant_id: str, table: str, **where: Any) -> list[Row]: ...
+
+    async def deliveries_waiting(self, tenant_id: str) -> dict[str, Waiting]:
+        """By endpoint; removed ones may be among them."""
+
+    async def deliveries_first(self, tenant_id: str, endpoint_id: str, limit: int) -> list[Row]:
+        """Those that wait, by when they are due."""
+
+    async def deliveries_old(self, tenant_id: str, endpoint_id: str, before_ns: int, limit: int) -> list[Row]:
+        """Those that wait and whose round began before that."""
+
+    async def deliveries_page(
+        self, tenant_id: str, endpoint_id: str, before: int | None, limit: int, state: str | None = None
+    ) -> list[Row]:
+        """By the number of their event, newest first."""

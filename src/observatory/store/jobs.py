@@ -1,0 +1,108 @@
+"""Reading the schedule: what is due, what comes, what was; and the letters that died."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, literal_column, select
+
+from observatory.store import tables
+from observatory.store.fetches import Fetches
+from observatory.store.inbox import any_of
+
+Row = dict[str, Any]
+
+
+class JobReads(Fetches):
+    """The `JobRows` port over any store that can `fetch` rows."""
+
+    async def earliest(self, tenant_id: str) -> int | None:
+        jobs, runs = tables.jobs.c, tables.job_runs.c
+        fires = select(func.min(jobs.next_ns)).where(jobs.tenant_id == tenant_id, jobs.next_ns.is_not(None))
+        waits = select(func.min(runs.next_try_ns)).where(
+            runs.tenant_id == tenant_id, runs.next_try_ns.is_not(None)
+        )
+        found = (await self.fetch(tenant_id, select(fires.scalar_subquery(), waits.scalar_subquery())))[0]
+        return min((one for one in found if one is not None), default=None)
+
+    async def jobs_due(self, tenant_id: str, now_ns: int, limit: int) -> list[Row]:
+        jobs = tables.jobs.c
+        return await self._rows(tenant_id, tables.jobs, [jobs.next_ns <= now_ns], jobs.next_ns, limit)
+
+    async def runs_due(self, tenant_id: str, now_ns: int, limit: int) -> list[Row]:
+        runs = tables.job_runs.c
+        tests = [runs.next_try_ns <= now_ns]
+        return await self._rows(
+            tenant_id, tables.job_runs, tests, (runs.next_try_ns, runs.scheduled_for), limit
+        )
+
+    async def jobs_page(
+        self, tenant_id: str, before: str | None, limit: int, state: str | None, asked: bool | None
+    ) -> list[Row]:
+        jobs = tables.jobs.c
+        tests: list[ColumnElement[bool]] = [jobs.removed_ns.is_(None)]
+        if before is not None:
+            tests.append(jobs.job_id < before)
+        if state is not None:
+            tests.append(jobs.state == state)
+        if asked is not None:
+            tests.append(jobs.asked_by.is_not(None) if asked else jobs.asked_by.is_(None))
+        return await self._rows(tenant_id, tables.jobs, tests, jobs.job_id.desc(), limit)
+
+    async def runs_page(self, tenant_id: str, job_id: str, before: int | None, limit: int) -> list[Row]:
+        runs = tables.job_runs.c
+        tests: list[ColumnElement[bool]] = [runs.job_id == job_id]
+        if before is not None:
+            tests.append(runs.scheduled_for < before)
+        return await self._rows(tenant_id, tables.job_runs, tests, runs.scheduled_for.desc(), limit)
+
+    async def jobs_firing(self, tenant_id: str, until_ns: int, limit: int) -> list[Row]:
+        jobs = tables.jobs.c
+        return await self._rows(tenant_id, tables.jobs, [jobs.next_ns < until_ns], jobs.next_ns, limit)
+
+    async def jobs_made(self, tenant_id: str) -> int:
+        jobs = tables.jobs.c
+        query = select(func.count()).where(
+            jobs.tenant_id == tenant_id,
+            jobs.removed_ns.is_(None),
+            jobs.asked_by.is_(None),
+            jobs.state != "done",
+        )
+        count: int = (await self.fetch(tenant_id, query))[0][0]
+        return count
+
+    async def acknowledged(self, tenant_id: str, numbers: Sequence[int]) -> dict[int, int | None]:
+        given = tables.deliveries.c
+        columns = select(given.message_seq, given.acked_ns).where(
+            given.tenant_id == tenant_id, given.ended_ns.is_(None)
+        )
+        first = columns.where(any_of(given.sequence_number, list(numbers)), given.message_seq.is_not(None))
+        later = columns.where(
+            any_of(given.message_seq, list(numbers)), literal_column("sequence_number <> message_seq")
+        )
+        found: dict[int, int | None] = {}
+        for query in (first, later) if numbers else ():
+            for number, acked_ns in await self.fetch(tenant_id, query):
+                found[number] = acked_ns if found.get(number, acked_ns) is not None else None
+        return found
+
+    async def letters_page(
+        self, tenant_id: str, before: str | None, limit: int, kind: str | None, state: str | None
+    ) -> list[Row]:
+        letters = tables.dead_letters.c
+        tests: list[ColumnElement[bool]] = []
+        if before is not None:
+            tests.append(letters.letter_id < before)
+        if kind is not None:
+            tests.append(letters.kind == kind)
+        if state is not None:
+            tests.append(letters.state == state)
+        return await self._rows(tenant_id, tables.dead_letters, tests, letters.letter_id.desc(), limit)
+
+    async def _rows(
+        self, tenant_id: str, table: Any, tests: list[ColumnElement[bool]], order: Any, limit: int
+    ) -> list[Row]:
+        keys = order if isinstance(order, tuple) else (order,)
+        query = select(table).where(table.c.tenant_id == tenant_id, *tests).order_by(*keys).limit(limit)
+        return [dict(row._mapping) for row in await self.fetch(tenant_id, query)]

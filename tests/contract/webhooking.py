@@ -1,0 +1,102 @@
+"""A sender over the contract's house: the real one, looking when told to, at receivers with a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from observatory.daemons.webhooks import Home, Outcome, Webhooks
+from observatory.gateway import webhooks
+from observatory.gateway.retrying import SCHEDULE_S
+from observatory.gateway.webhooks import Wish
+from observatory.state import HOME_TENANT, Act, Verdict
+from tests.contract.conftest import House
+from tests.contract.sealing import Keeper
+
+Row = dict[str, Any]
+S = 1_000_000_000
+OK, BAD = Outcome(True, 200, "fine"), Outcome(False, 500, "the receiver answered 500")
+
+
+class Receiver:
+    """What arrives, and what is answered: by a script, then always the last of it."""
+
+    def __init__(self, *script: Outcome) -> None:
+        self.script = list(script) or [OK]
+        self.heard: list[tuple[str, str, bytes]] = []  # endpoint, delivery, body
+        self.hang: asyncio.Event | None = None
+
+    async def send(
+        self, endpoint: Row, delivery_id: str, event: Mapping[str, Any], body: bytes, now_ns: int
+    ) -> Outcome:
+        if self.hang is not None:
+            await self.hang.wait()
+        self.heard.append((endpoint["name"], delivery_id, body))
+        return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+
+    def types(self, name: str = "ours") -> list[str]:
+        return [json.loads(body)["type"] for to, _, body in self.heard if to == name]
+
+
+class Sending(Keeper):
+    """The contract's house as a sender sees one; `clock` is the house's, which stands still while asked."""
+
+    def __init__(self, house: House, receiver: Receiver, **more: Any) -> None:
+        super().__init__(house)
+        self.house, self.receiver = house, receiver
+        self.clock: Callable[[], int] = house.now
+        self.sender = Webhooks(cast(Home, self), house.store, {"webhook": receiver}, **more)
+
+    def again(self) -> None:
+        """The process killed and started anew."""
+        self.sender = Webhooks(cast(Home, self), self.house.store, {"webhook": self.receiver})
+
+    def look(self) -> None:
+        self.house.read(self._look())
+
+    async def _look(self) -> None:
+        """Once, and until every lane it set to work is done."""
+        async with asyncio.TaskGroup() as group:
+            self.sender._group = group
+            await self.sender.look(self.clock())
+
+    def wait(self, s: float) -> None:
+        self.house.wait(int(s * S))
+        self.look()
+
+
+def make(house: House, *events: str, name: str = "ours", **more: Any) -> Row:
+    wish: Row = {
+        "kind": "webhook", "url": "https://them.example/in", "filters": {}, "rate_per_min": 60_000,
+        "schedule_s": SCHEDULE_S, "events": events,
+    } | more  # fmt: skip
+    (made,) = house.submit(webhooks.create(house.admin(), Wish(name=name, **wish), SECRET, house.now()))
+    assert made.code == 201, made.answer
+    return dict(made.answer)
+
+
+SECRET = "whsec_" + "QUFB" * 8
+
+
+def act(house: House, one: Act) -> Verdict:
+    return house.submit(one)[0]
+
+
+def rows(house: House, table: str, **where: Any) -> list[Row]:
+    return house.read(house.store.rows(HOME_TENANT, table, **where))
+
+
+def endpoint(house: House, made: Row) -> Row:
+    return rows(house, "webhook_endpoints", endpoint_id=made["endpoint_id"])[0]
+
+
+def deliveries(house: House, made: Row, **where: Any) -> list[Row]:
+    found = rows(house, "webhook_deliveries", endpoint_id=made["endpoint_id"], **where)
+    return sorted(found, key=lambda row: int(row["event_seq"]))
+
+
+def told(house: House, kind: str) -> list[Row]:
+    events = [json.loads(event.record) for event in house.trail_of()]
+    return [event["body"] for event in events if event["body"]["event_type"] == kind]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from observatory.api.app import readyz
+from observatory.api.doors import Doors
+from observatory.api.insight_lag import ASKED, InsightLag
+from observatory.daemons.measures import exposition
+from observatory.errors import NotDurable
+from observatory.insight.derived import Progress
+from tests.prometheus import parsed
+
+
+def test_doors_tell_answers_and_times_by_their_names_only_s583() -> None:
+    """S583: whatever method a stranger sends, there are no more names than routes and methods."""
+    doors = Doors()
+    for number in range(200):
+        doors.enter()
+        doors.leave(f"BREW{number}", "other", 404, 0.001)
+    for seconds in (0.005, 0.006, 0.3, 99.0):
+        doors.enter()
+        doors.leave("GET", "/v1/sessions/{session_id}", 200, seconds)
+    doors.enter()
+    doors.count(202, 3)
+    with doors.socket("/v1/live"):
+        families = parsed(exposition(doors.measures()))
+    labels = (("door", "/v1/sessions/{session_id}"), ("method", "GET"))
+    times = families["observatory_http_seconds"].samples
+    at = [times["observatory_http_seconds_bucket", (*labels, ("le", le))] for le in ("0.005", "0.025", "0.5")]
+    assert at == [1, 2, 3]
+    assert times["observatory_http_seconds_count", labels] == 4
+    answers = families["observatory_http_answers_total"].samples
+    other = (("door", "other"), ("method", "other"), ("code", "404"))
+    assert answers["observatory_http_answers_total", other] == 200 and len(answers) == 2
+    assert families["observatory_http_in_flight"].samples == {("observatory_http_in_flight", ()): 1}
+    assert families["observatory_sockets"].samples == {("observatory_sockets", (("door", "/v1/live"),)): 1}
+    assert families["observatory_answers_total"].samples == {
+        ("observatory_answers_total", (("code", "202"),)): 3
+    }
+
+
+def test_who_was_told_to_stop_is_not_ready_s594() -> None:
+    """S594: before anything is asked of the store."""
+
+    async def asked() -> Any:
+        return await readyz.fn(house=SimpleNamespace(stopping=True))
+
+    answer = asyncio.run(asked())
+    assert answer.status_code == 503 and b"stopping" in answer.content
+
+
+class Many:
+    """A house of many tenants, one of them far behind."""
+
+    def __init__(self, count: int) -> None:
+        self.all = {f"tnt_{number}": 10 for number in range(count)} | {"tnt_late": 1_000}
+        self.asked = 0
+        self.is_away = False
+
+    async def heads(self) -> dict[str, int]:
+        if self.is_away:
+            raise NotDurable("away")
+        return self.all
+
+    async def progress(self, tenant_id: str) -> Progress:
+        self.asked += 1
+        return Progress(seq=300 if tenant_id == "tnt_late" else 10, skipped=1)
+
+
+def test_a_scrape_asks_of_few_tenants_and_finds_the_one_behind_s580() -> None:
+    """S580: however many there are, and none that had been folded before."""
+    house = Many(300)
+    lag = InsightLag(house, house)  # type: ignore[arg-type]
+
+    def scraped() -> dict[str, float]:
+        lag._next = 0.0
+        return {
+            one.name.removeprefix("observatory_insight_"): one.value for one in asyncio.run(lag.measures())
+        }
+
+    assert scraped()["lag_messages"] == 700 and house.asked == ASKED
+    asyncio.run(lag.measures())
+    assert house.asked == ASKED, "and not again at once"
+    for _ in range(8):
+        scraped()
+    before = house.asked
+    assert scraped() == {"lag_messages": 700, "skipped": 301, "unread": 0}
+    assert house.asked == before + 1, "only who is behind is asked again"
+    house.is_away = True
+    assert scraped() == {}

@@ -1,0 +1,95 @@
+"""The public door of webhooks: what is bounded before anything is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from observatory.api import hook_door
+from observatory.api.answers import Refusal
+from observatory.api.hook_door import receive_webhook
+from observatory.api.pace import Pace
+from observatory.daemons.hooks import Reply
+
+MOST = 2_048
+
+
+class Room:
+    """Takes whatever comes this far."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    async def call(self, hook_id: str, headers: Any, body: bytes, caller: str, may_pass: Any) -> Reply:
+        self.bodies.append(body)
+        return Reply(202, {}) if may_pass(hook_id) else Reply(429, {}, 1)
+
+
+def house() -> Any:
+    settings = SimpleNamespace(webhook_bytes=MOST)
+    paces = {"callers": Pace(burst=2, per_s=0), "called": Pace(burst=1, per_s=0)}
+    return SimpleNamespace(settings=settings, hooks=Room(), **paces)
+
+
+def knock(at: Any, parts: Sequence[bytes | None], host: str = "192.0.2.1", **headers: str) -> Any:
+    """In place of None nothing more comes."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        for part in parts:
+            if part is None:
+                await asyncio.Event().wait()
+            else:
+                yield part
+
+    client = SimpleNamespace(host=host)
+    request = SimpleNamespace(client=client, headers=headers, stream=stream, scope={"headers": []})
+    handler: Any = receive_webhook.fn
+    return asyncio.run(handler(request, at, "whk_1"))
+
+
+def test_one_address_and_one_hook_have_their_pace_s530() -> None:
+    """S530: who comes too often is told when to come again, before a byte of it is read."""
+    at = house()
+    found = [knock(at, [b"{}"], host) for host in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2")]
+    assert [one.status_code for one in found] == [202, 429, 429, 429]
+    assert [one.headers.get("retry-after") for one in found] == [None, "1", "1", "1"]
+    assert len(at.hooks.bodies) == 3, "the third came to nobody"
+
+
+def test_who_never_ends_is_not_waited_for_s530(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S530: no stranger holds a place for ever by sending slowly."""
+    monkeypatch.setattr(hook_door, "BODY_S", 0.02)
+    at = house()
+    with pytest.raises(Refusal) as refused:
+        knock(at, [b"{", None])
+    assert refused.value.code == 408 and at.hooks.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "headers", "code"),
+    [
+        ([b"x" * MOST], {}, None),
+        ([b"x" * 1_024, b"y" * 1_024], {}, None),
+        ([b"x" * MOST, b"y"], {}, 413),
+        ([], {"content-length": str(MOST + 1)}, 413),
+        ([b"x" * (MOST + 1)], {"content-length": "1"}, 413),
+        ([b"{}"], {"content-encoding": "gzip"}, 415),
+        ([b"{}"], {"content-encoding": "identity"}, None),
+    ],
+)
+def test_no_more_than_the_setting_is_ever_held_s530(
+    parts: list[bytes], headers: dict[str, str], code: int | None
+) -> None:
+    """S530: by what is said and by what comes; and the bytes are those that were sent."""
+    at = house()
+    if code is None:
+        assert knock(at, parts, **headers).status_code == 202
+        assert at.hooks.bodies == [b"".join(parts)]
+        return
+    with pytest.raises(Refusal) as refused:
+        knock(at, parts, **headers)
+    assert refused.value.code == code and at.hooks.bodies == []

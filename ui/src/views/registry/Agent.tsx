@@ -1,0 +1,145 @@
+// One agent's page: what it is and how, its heartbeats and history, where it works, what it costs, where it
+// drifts from its kind, and what can be done to it. The same acts as in the peek, with room for the past.
+import { Button, CopyButton } from "@mantine/core";
+import { Link, useParams } from "@tanstack/react-router";
+import { useAnswer } from "~/api/questions";
+import peek from "~/peeks/agent.module.css";
+import { AgentActs } from "~/peeks/agentActs";
+import { AgentSessions } from "~/peeks/agentSessions";
+import type { AgentItem } from "~/protocol/openapi";
+import { Ago, Id } from "~/widgets/Figures";
+import { Mark } from "~/widgets/Mark";
+import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
+import { useNames } from "~/widgets/people";
+import classes from "./agent/Agent.module.css";
+import { Beats } from "./agent/Beats";
+import { Cost } from "./agent/Cost";
+import { Drift } from "./agent/Drift";
+import { History } from "./agent/History";
+import { useHistory } from "./agent/useHistory";
+import { Life } from "./Life";
+import { TRUSTS } from "./pages";
+
+export function Agent() {
+  const { agentId } = useParams({ strict: false }) as { agentId: string };
+  const asked = useAnswer(
+    "/v1/agents/{agent_id}",
+    {},
+    { params: { agent_id: agentId }, every: 3_000, keep: true },
+  );
+  if (asked.error?.code === 404)
+    return (
+      <div className={classes.page}>
+        <Empty command="observatory agents">
+          There is no agent {agentId} here. It may belong to another tenant, or it has not spoken yet.{" "}
+          <Link to="/registry">All agents</Link>
+        </Empty>
+      </div>
+    );
+  if (!asked.data)
+    return (
+      <div className={classes.page}>
+        {asked.error ? <Trouble problem={asked.error} again={() => asked.refetch()} /> : <Loading rows={8} />}
+      </div>
+    );
+  return <Opened key={asked.data.entity_id} agent={asked.data} stale={asked.error} />;
+}
+
+function Opened({ agent, stale }: { agent: AgentItem; stale: Error | null }) {
+  const history = useHistory(agent);
+  return (
+    <section className={classes.page} aria-label={`Agent ${agent.agent_id}`}>
+      <Header agent={agent} />
+      {stale && <p className={classes.stale}>Not up to date: {stale.message}</p>}
+      <div className={classes.columns}>
+        <div className={classes.column}>
+          <Beats agent={agent} history={history} />
+          <Cost agent_id={agent.agent_id} />
+          <Drift agent={agent} />
+          <History history={history} />
+        </div>
+        <div className={classes.column}>
+          <Panel label="Actions and sessions">
+            <div className={peek.peek}>
+              <AgentActs agent={agent} />
+              <AgentSessions id={agent.agent_id} />
+            </div>
+          </Panel>
+          <About agent={agent} />
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Header({ agent }: { agent: AgentItem }) {
+  return (
+    <header className={classes.header}>
+      <nav aria-label="Drill-down" className={classes.crumbs}>
+        <Link to="/registry">Registry</Link>
+        {agent.agent_type && (
+          <Link to="/registry" search={{ type: agent.agent_type } as never}>
+            {agent.agent_type}
+          </Link>
+        )}
+      </nav>
+      <h1>{agent.display_name}</h1>
+      <Mark state={agent.state} />
+      <span className={classes.why}>{agent.state_reason}</span>
+      <span className={classes.doing}>
+        <Button
+          component={Link}
+          to="/fleet"
+          search={{ level: "agent", peek: `agent:${agent.agent_id}` } as never}
+          size="compact-sm"
+          variant="default"
+        >
+          On the map
+        </Button>
+        <CopyButton value={location.href}>
+          {({ copied, copy }) => (
+            <Button size="compact-sm" variant="default" onClick={copy}>
+              {copied ? "Copied" : "Copy link"}
+            </Button>
+          )}
+        </CopyButton>
+      </span>
+    </header>
+  );
+}
+
+function About({ agent }: { agent: AgentItem }) {
+  const names = useNames();
+  const facts: [string, React.ReactNode][] = [
+    ["liveness", <Life key="live" live={agent.liveness} />],
+    ["type", agent.agent_type ?? "not told"],
+    ["version", agent.capability_version ?? "not told"],
+    ["model", [agent.model, agent.provider].filter(Boolean).join(" by ") || "not told"],
+    ["capabilities", agent.capabilities.join(", ") || "none told"],
+    ["trust", TRUSTS[agent.trust_level]],
+    ["hub address", agent.hub_address ?? "not told"],
+    ["cluster", agent.cluster_id ?? "none"],
+    ["owner", agent.owner ? names(agent.owner) : "nobody named"],
+    ...(agent.team_id ? ([["team", agent.team_id]] as [string, string][]) : []),
+    ...(agent.workspace_id ? ([["workspace", agent.workspace_id]] as [string, string][]) : []),
+    ["messages", agent.messages.toLocaleString("en")],
+    ["first seen", <Ago key="first" at={agent.first_seen_at} />],
+    ["last message", <Ago key="last" at={agent.last_seen_at} />],
+    ...(agent.evicted_at
+      ? ([["evicted", <Ago key="out" at={agent.evicted_at} />]] as [string, React.ReactNode][])
+      : []),
+    ["entity id", <Id key="id" id={agent.entity_id} length={22} />],
+  ];
+  return (
+    <Panel title="About it">
+      <dl className={classes.facts}>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Panel>
+  );
+}

@@ -1,0 +1,96 @@
+// Search and filters of the Yellow Pages. Everything goes to the URL at once.
+import { CloseButton, SegmentedControl, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { type RefObject, useEffect, useRef, useState } from "react";
+import classes from "./FilterBar.module.css";
+import { Life } from "./Life";
+import { type Filters, isFiltered, LIVENESS, LIVES, type Picked, toggled } from "./pages";
+
+export const NO_FILTER = { q: null, kind: null, live: null, circuit: null };
+
+interface Shown {
+  filters: Filters;
+  counts: Picked["counts"];
+  set: (changes: Record<string, string | null>) => void;
+  field: RefObject<HTMLInputElement | null>;
+}
+
+export function FilterBar({ filters, counts, set, field }: Shown) {
+  const [text, setText] = useState(filters.q);
+  const said = useRef(filters.q);
+  const say = useDebouncedCallback((q: string) => {
+    said.current = q.trim();
+    set({ q: said.current || null });
+  }, 200);
+  // Only what others changed (the back button, "show all") is taken over.
+  useEffect(() => {
+    if (filters.q === said.current) return;
+    said.current = filters.q;
+    setText(filters.q);
+  }, [filters.q]);
+  const clear = (changes: Record<string, string | null>) => {
+    say.cancel();
+    said.current = "";
+    setText("");
+    set(changes);
+  };
+  return (
+    <search className={classes.bar} aria-label="Filter the registry">
+      <TextInput
+        ref={field}
+        size="xs"
+        className={classes.text}
+        aria-label="Search types, agents, models, versions, clusters and hub addresses"
+        placeholder="type, agent, model, version, cluster, hub"
+        value={text}
+        onChange={(event) => {
+          setText(event.currentTarget.value);
+          say(event.currentTarget.value);
+        }}
+        rightSection={
+          text && <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+        }
+      />
+      <SegmentedControl
+        size="xs"
+        aria-label="Types or capabilities"
+        data={[
+          { value: "all", label: "All" },
+          { value: "types", label: "Types" },
+          { value: "capabilities", label: "Capabilities" },
+        ]}
+        value={filters.kind}
+        onChange={(kind) => set({ kind: kind === "all" ? null : kind })}
+      />
+      <fieldset className={classes.lives}>
+        <legend className="unseen">Liveness</legend>
+        {LIVENESS.map((one) => (
+          <button
+            key={one}
+            type="button"
+            className={classes.chip}
+            aria-pressed={filters.live.includes(one)}
+            title={LIVES[one].means}
+            onClick={() => set({ live: toggled(filters.live, one) || null })}
+          >
+            <Life live={one} /> <b>{counts[one]}</b>
+          </button>
+        ))}
+        <button
+          type="button"
+          className={classes.chip}
+          aria-pressed={filters.open}
+          title="capabilities whose circuit lets no work, or only a probe, pass"
+          onClick={() => set({ circuit: filters.open ? null : "open" })}
+        >
+          × circuit open
+        </button>
+      </fieldset>
+      {isFiltered(filters) && (
+        <button type="button" className={classes.clear} onClick={() => clear(NO_FILTER)}>
+          clear filters
+        </button>
+      )}
+    </search>
+  );
+}

@@ -1,0 +1,65 @@
+// What an agent spent in the last day, hour by hour, and its share of all.
+import { useAnswer } from "~/api/questions";
+import { Money } from "~/widgets/Figures";
+import { Panel, Shown } from "~/widgets/Panel";
+import { money } from "~/widgets/words";
+import classes from "./Agent.module.css";
+
+const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+
+export function Cost({ agent_id }: { agent_id: string }) {
+  const asked = useAnswer(
+    "/v1/costs/heatmap",
+    { by: "agent", bucket: "hour", limit: 200 },
+    { every: 15_000, keep: true },
+  );
+  const spent = useAnswer("/v1/costs", { by: "agent", limit: 1_000 }, { every: 15_000, keep: true });
+  const mine = spent.data?.items.find((one) => one.id === agent_id);
+  return (
+    <Panel title="Cost, 24 h">
+      <Shown asked={asked} rows={2}>
+        {(grid) => {
+          const row = grid.rows.find((one) => one.id === agent_id);
+          const most = Math.max(...(row?.values ?? []), 0);
+          return (
+            <div className={classes.part}>
+              <p className={classes.line}>
+                <b className={classes.sum}>
+                  <Money dollars={mine?.cost ?? row?.total ?? 0} />
+                </b>
+                {mine && (
+                  <span>
+                    {(mine.share * 100).toFixed(1)} % of all, {mine.tokens.toLocaleString("en")} tokens,{" "}
+                    {mine.messages.toLocaleString("en")} {mine.messages === 1 ? "message" : "messages"}
+                  </span>
+                )}
+              </p>
+              {row && most > 0 ? (
+                <figure className={classes.strip}>
+                  <div className={classes.columnsOf} aria-hidden>
+                    {row.values.map((value, n) => (
+                      <span
+                        key={grid.columns[n]}
+                        style={{ height: `${Math.max(value > 0 ? 6 : 0, (value / most) * 100)}%` }}
+                        title={`${HOUR.format(Date.parse(grid.columns[n] ?? ""))}: ${money(value)}`}
+                      />
+                    ))}
+                  </div>
+                  <figcaption>
+                    24 hours; the dearest hour cost {money(most)}, this one {money(row.values.at(-1) ?? 0)}.
+                  </figcaption>
+                </figure>
+              ) : (
+                <p className={classes.faint}>
+                  {mine?.cost
+                    ? "It is not among the 200 dearest, so no hours are drawn."
+                    : "It spent nothing in the last day."}
+                </p>
+              )}
+            </div>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
+}

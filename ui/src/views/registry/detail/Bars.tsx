@@ -1,0 +1,44 @@
+// A distribution: how many of each, as bars with their count and share in words, the most frequent first.
+import classes from "./Detail.module.css";
+
+export interface Bar {
+  name: string;
+  count: number;
+  /** A mark and word beside the name, e.g. what a version's standing is. */
+  note?: React.ReactNode;
+  tone?: string;
+  run?: () => void;
+}
+
+const MOST = 12;
+
+export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
+  const sum = bars.reduce((total, bar) => total + bar.count, 0);
+  const most = Math.max(1, ...bars.map((bar) => bar.count));
+  return (
+    <ul className={classes.bars} aria-label={label}>
+      {bars.slice(0, MOST).map((bar) => (
+        <li key={bar.name} title={`${bar.name}: ${bar.count} of ${sum}`}>
+          <span className={classes.barName}>
+            {bar.run ? (
+              <button type="button" className={classes.link} onClick={bar.run}>
+                {bar.name}
+              </button>
+            ) : (
+              bar.name
+            )}
+            {bar.note && <> {bar.note}</>}
+          </span>
+          <span className={classes.barCount}>
+            {bar.count}{" "}
+            <span className={classes.faint}>{sum > 0 ? Math.round((bar.count / sum) * 100) : 0} %</span>
+          </span>
+          <span className={classes.track} aria-hidden>
+            <span data-tone={bar.tone} style={{ width: `${(bar.count / most) * 100}%` }} />
+          </span>
+        </li>
+      ))}
+      {bars.length > MOST && <li className={classes.faint}>and {bars.length - MOST} more</li>}
+    </ul>
+  );
+}
