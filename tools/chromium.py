@@ -20,6 +20,7 @@ import sys
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tools import windows
 
@@ -36,6 +37,8 @@ NAMES = (
 )
 # Our own pages only, and often as root in a container: the sandbox would refuse to start.
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+# What is unpacked is locked by hash; the first releases of Python 3.11 do not know the word yet.
+SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 # The package's own file speaks of folders that only its cloud has.
 FONTS = (
     '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
@@ -96,7 +99,7 @@ def _unpacked() -> Chromium | None:
             windows.run(PACKAGE / "unpack.mjs", str(packed), str(home))
             for archive in home.glob("*.tar"):
                 with tarfile.open(archive) as opened:
-                    opened.extractall(_own_folder(home, archive), filter="data")
+                    opened.extractall(_own_folder(home, archive), **SAFELY)
                 archive.unlink()
             (home / "fonts.conf").write_text(FONTS.format(home=home))
             shutil.rmtree(CACHE / "node_modules")
