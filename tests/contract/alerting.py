@@ -39,6 +39,7 @@ class Watchman(Keeper):
 
     def again(self, lease_s: float = 15.0) -> Alerts:
         levels = Levels(self.house.store, cast(Costs, self._costs), self.refused, self._started_ns)
+        self.levels = levels
         leader = Leader(self.house.store, "alerts", lease_s, "gtw_one")
         watch = Watch(self.house.store, lambda: self._passed_s)
         self.alerts = Alerts(cast(Home, self), levels, leader, watch)

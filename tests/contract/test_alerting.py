@@ -251,6 +251,9 @@ def test_silent_agents_are_told_one_by_one_and_as_a_count_s548(house: House) -> 
     scaling: dict[str, Any] = {"purpose": "scaling", "direction": "up", "amount": 2, "cooldown_s": 120}
     add(house, "silent_agents", threshold=2.0, **scaling)
     started_ns = house.wait(600 * SECOND)
+    later = Watchman(house, started_ns=started_ns + 3_600 * SECOND)
+    assert not later.levels.knows(alert_rule("silence", threshold=5.0), started_ns)
+    assert later.levels.knows(alert_rule("silence", threshold=5.0), started_ns + 5 * SECOND), "set back"
     young = Watchman(house, started_ns=started_ns)
     assert young.look() == [], "it has not listened long enough to know"
     house.submit(enrolment.beat(house.admin(), "c", None, {"status": "idle"}, house.now()))

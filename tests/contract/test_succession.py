@@ -23,6 +23,7 @@ from tests.contract.peering import ORIGIN, PeerLog, add, ask, told
 from tests.contract.rotating import Rotating
 
 HOUSE = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
+DEEP = b"[" * 3_000 + b"]" * 3_000
 
 
 def follow(house: House, vkey: str, proof: bytes) -> Verdict:
@@ -89,6 +90,9 @@ def test_what_vouches_for_nothing_is_not_followed_s601(house: House) -> None:
         log.shown(8, extra=Rotating(previous_vkeys=[]).record),
         log.shown(8).replace(b"extra ", b"extra !"),
         b"nonsense",
+        # Read before any signature is looked at, so from anybody: no text, and nested without end.
+        log.shown(8, extra=log.record.replace(b'"resource":{', b'"resource":{"a":"\xff",', 1)),
+        log.shown(8, extra=log.record.replace(b'"resource":{', b'"resource":{"a":' + DEEP + b",", 1)),
     ):
         with pytest.raises(BadNote):
             follow(house, log.vkey, malformed)

@@ -146,10 +146,12 @@ def test_a_backlog_before_one_that_hangs_is_not_asked_for_again_and_again_s500(h
 
 
 class Follower:
-    """Another gateway leads."""
+    """Another gateway leads, or none."""
+
+    epoch: int | None = None
 
     async def lead(self) -> int | None:
-        return None
+        return self.epoch
 
     async def resign(self) -> None: ...
 
@@ -157,10 +159,18 @@ class Follower:
 def test_who_does_not_lead_sends_nothing_s500(house: House) -> None:
     """S500: the lease saves work; what is right does not hang on it."""
     make(house, SAID)
-    sending = Sending(house, receiver := Receiver(), leader=Follower())
+    sending = Sending(house, receiver := Receiver(BAD, OK), leader=(leader := Follower()))
     house.send(decision_log())
     sending.look()
     assert receiver.heard == []
+    leader.epoch = 1
+    sending.look()
+    leader.epoch = None
+    sending.wait(40)
+    assert len(receiver.heard) == 1 and all(not one.value for one in sending.sender.measures()[:5])
+    leader.epoch = 3
+    sending.look()
+    assert len(receiver.heard) == 2, "who leads again knows at once what waits"
 
 
 @pytest.mark.parametrize("is_answered", [False, True])

@@ -314,6 +314,8 @@ def test_a_gateway_stopped_under_load_has_answered_what_it_keeps_and_keeps_what_
     with Server(tmp_path / "restored", environment=QUIET | {"OBSERVATORY_SHUTDOWN_S": "60"}) as again:
         assert "not signed" in until(lambda: again.http().get("/readyz").json().get("detail", ""))
         with half_a_request(again):
+            # Heard before it is told to stop: beside the scrape itself one request is inside.
+            until(lambda: "\nobservatory_http_in_flight 2\n" in again.http().get("/metrics").text)
             process = again.process
             process.send_signal(signal.SIGTERM)
             until(lambda: is_closed(again.port))

@@ -17,11 +17,8 @@ from observatory.protocol.alerting import (
     Purpose,
     Scope,
 )
-from observatory.protocol.rules import Name
+from observatory.protocol.rules import Name, Title
 
-Title = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
-]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_S)]
 Endpoints = Annotated[
     list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=MOST_ENDPOINTS)

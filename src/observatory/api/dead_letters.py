@@ -22,7 +22,6 @@ RETRIES: dict[str, Callable[[Principal, Row, int], Act]] = {
     "job": firing.revive,
     "webhook": webhooks.revive,
 }
-LOOKED_AT = 1_000  # letters among which those of one source are looked for
 
 
 @get("/dead-letters", summary="What was given up on", operation_id="list_dead_letters")
@@ -113,9 +112,9 @@ async def _meant(house: House, tenant_id: str, data: LettersBody) -> tuple[list[
         ids = list(dict.fromkeys(data.ids))
         rows = await house.store.rows(tenant_id, "dead_letters", letter_id=ids) if ids else []
         return rows, False
-    rows = await house.schedule.letters_page(tenant_id, None, LOOKED_AT, data.kind, "dead")
-    if data.source_id is not None:
-        rows = [row for row in rows if row["source_id"] == data.source_id]
+    rows = await house.schedule.letters_page(
+        tenant_id, None, data.limit + 1, data.kind, "dead", data.source_id
+    )
     return rows[: data.limit], len(rows) > data.limit
 
 

@@ -8,10 +8,8 @@ import msgspec
 
 from observatory.api.answers import MAX_SEQUENCE
 from observatory.protocol.exports import Filters, Wire
+from observatory.protocol.rules import Title
 
-Name = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
-]
 Url = Annotated[str, msgspec.Meta(min_length=8, max_length=1_024)]
 Sequence = Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQUENCE)]
 Status = Literal["caught_up", "behind", "failing", "paused"]
@@ -24,7 +22,7 @@ class NewExporterBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     every request, an API key for instance; they are never shown again.
     """
 
-    name: Name
+    name: Title
     url: Url
     protocol: Wire = "http"
     headers: dict[str, str] = {}
@@ -35,7 +33,7 @@ class NewExporterBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class ExporterChangeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is left out stays. `headers`, once given, are all there are; another host gets none of the old."""
 
-    name: Name | None = None
+    name: Title | None = None
     url: Url | None = None
     protocol: Wire | None = None
     headers: dict[str, str] | None = None

@@ -22,11 +22,11 @@ from observatory.protocol.credentials import digest, new_key, new_token, public_
 from observatory.protocol.identity import mint
 from observatory.state import HOME_TENANT, Act, Principal, Role, Verdict
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 PEOPLE = "a person is viewer, auditor, approver, operator or admin"
 # How often a change prepared from what was read is tried anew when access changed meanwhile.
 ATTEMPTS = 5
-TenantId = Annotated[str, msgspec.Meta(pattern=r"^tnt_[A-Za-z0-9_-]{1,64}$")]
+TenantId = Annotated[str, msgspec.Meta(pattern=r"^tnt_[A-Za-z0-9_-]{1,64}$(?!\n)")]
 
 
 class NewTenant(msgspec.Struct, kw_only=True):

@@ -17,11 +17,9 @@ from observatory.protocol.hooks import (
     HookState,
     Outcome,
 )
+from observatory.protocol.rules import Title
 from observatory.protocol.signatures import Scheme, Status
 
-HookName = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$(?!\n)")
-]
 Secret = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="Made here when not given.")]
 WindowS = Annotated[
     int,
@@ -34,7 +32,7 @@ WindowS = Annotated[
 class NewHookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`scheme` is how the sender signs; without `secret` one is made."""
 
-    name: HookName
+    name: Title
     scheme: Scheme
     mapping: HookMapping
     secret: Secret | None = None
@@ -44,7 +42,7 @@ class NewHookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class HookChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Only what is to be otherwise."""
 
-    name: HookName | None = None
+    name: Title | None = None
     mapping: HookMapping | None = None
     window_s: WindowS | None = None
     state: HookState | None = None

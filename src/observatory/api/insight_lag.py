@@ -6,6 +6,7 @@ these more often than every few seconds.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from observatory.daemons.measures import Measure
@@ -23,15 +24,16 @@ class InsightLag:
     def __init__(self, directory: Directory, status: Status) -> None:
         self._directory, self._status = directory, status
         self._known: dict[str, tuple[int, int, int]] = {}  # tenant -> folded up to, skipped, unread
-        self._next = 0.0
+        self._next, self._looking = 0.0, asyncio.Lock()
         self._lag = 0
 
     async def measures(self) -> list[Measure]:
         """Nothing while it cannot be read: no figure is better than a wrong one."""
         try:
-            if time.monotonic() >= self._next:
-                await self._look()
-                self._next = time.monotonic() + AGAIN_S
+            async with self._looking:  # of scrapes that come together one looks
+                if time.monotonic() >= self._next:
+                    await self._look()
+                    self._next = time.monotonic() + AGAIN_S
         except NotDurable:
             return []
         skipped = sum(known[1] for known in self._known.values())

@@ -8,11 +8,10 @@ import msgspec
 
 from observatory.gateway.schedule import Misfire, Overlap
 from observatory.gateway.summons import TargetKind
-from observatory.protocol.rules import Name, SessionId
+from observatory.protocol.rules import Name, SessionId, Title
 
-Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1_024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-Title = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
+Words = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=1_024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)")
 ]
 Cron = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="Five fields, or six with seconds")

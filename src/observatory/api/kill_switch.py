@@ -27,7 +27,9 @@ from observatory.protocol.rulebook import KillScope, KillState
 from observatory.protocol.rules import Name
 from observatory.state import Act
 
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]+$")]
+Reason = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]+$(?!\n)")
+]
 Token = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 SHOWN_AGENTS = 100
 INSIST_S = 10.0

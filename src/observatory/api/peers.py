@@ -23,6 +23,7 @@ from observatory.gateway.federation import witness_name, witness_of
 from observatory.ledger import note
 from observatory.ledger.note import BadNote
 from observatory.protocol.clock import from_ns
+from observatory.protocol.rules import Title
 from observatory.state import Principal
 
 Row = dict[str, Any]
@@ -32,9 +33,7 @@ Url = Annotated[str, msgspec.Meta(min_length=8, max_length=1_024)]
 class NewPeerBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`vkey` is a log's (type 1) or a witness's (type 4); `url` ends before `/add-checkpoint`."""
 
-    name: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
-    ]
+    name: Title
     vkey: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
     url: Url | None = None
     log_url: Url | None = None

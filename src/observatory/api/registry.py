@@ -23,7 +23,7 @@ from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.versions import VersionEntry, VersionStatus, parse_semver
 from observatory.state import Principal, Verdict
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 MAX_TOLD = 4_096
 
 

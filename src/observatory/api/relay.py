@@ -30,7 +30,7 @@ from observatory.protocol.rules import Name
 from observatory.state import Act, Principal, Verdict
 
 Note = Annotated[str, msgspec.Meta(max_length=4_000)]
-Digest = Annotated[str, msgspec.Meta(pattern=r"^(sha256:)?[0-9a-f]{64}$")]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^(sha256:)?[0-9a-f]{64}$(?!\n)")]
 
 
 class OnAgent(msgspec.Struct, kw_only=True):

@@ -15,6 +15,7 @@ from observatory.api.house import Call, Here
 from observatory.gateway import viewing
 from observatory.projections.query_language import LONGEST
 from observatory.protocol.clock import from_ns
+from observatory.protocol.rules import Title
 from observatory.state import Principal
 
 Row = dict[str, Any]
@@ -23,10 +24,8 @@ Row = dict[str, Any]
 class NewView(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`query` is what `GET /v1/search` takes as `q`. Sharing is an operator's matter."""
 
-    name: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
-    ]
-    query: Annotated[str, msgspec.Meta(max_length=LONGEST, pattern=r"^[^\x00]*$")]
+    name: Title
+    query: Annotated[str, msgspec.Meta(max_length=LONGEST, pattern=r"^[^\x00]*$(?!\n)")]
     shared: bool = False
 
 

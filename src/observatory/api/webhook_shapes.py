@@ -8,11 +8,9 @@ import msgspec
 
 from observatory.gateway.retrying import LONGEST_S, MOST_TRIES, SCHEDULE_S, SHORTEST_S
 from observatory.gateway.webhooks import MOST_OVERLAP_S
+from observatory.protocol.rules import Title
 from observatory.protocol.webhooks import Kind
 
-Name = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$(?!\n)")
-]
 Value = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 State = Literal["waiting", "delivered", "dead"]
 
@@ -23,7 +21,7 @@ class WebhookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     `filters`: agent, session, cluster, tool, severity (INFO, WARN, …), message_type; each a list of values.
     """
 
-    name: Name
+    name: Title
     url: Annotated[str, msgspec.Meta(min_length=8, max_length=1_024)]
     kind: Kind = "webhook"
     events: Annotated[list[Value], msgspec.Meta(max_length=200)] = []

@@ -61,10 +61,15 @@ class Levels:
 
     def knows(self, rule: AlertRule, now_ns: int) -> bool:
         """Whether this gateway has listened long enough to say who is silent, and who is not any more."""
-        listened_ns = now_ns - self._started_ns
+        listened_ns = self._listened_ns(now_ns)
         if rule.condition == "silence":
             return listened_ns >= rule.threshold * SECOND
         return rule.condition != "silent_agents" or listened_ns >= TIMES.check_ns
+
+    def _listened_ns(self, now_ns: int) -> int:
+        """By a clock that was set back to before the start it is counted anew."""
+        self._started_ns = min(self._started_ns, now_ns)
+        return now_ns - self._started_ns
 
     async def calm(self, tenant_id: str, session_ids: list[str]) -> set[str]:
         """Of these sessions, those in no alarm any more, by either detector."""
@@ -72,7 +77,7 @@ class Levels:
         return {row["session_id"] for row in rows if row["severity"] == "normal" and row["loop_ns"] is None}
 
     async def _quiet(self, tenant_id: str, for_ns: int, gone_ns: int, now_ns: int) -> list[QuietAgent]:
-        if now_ns - self._started_ns < for_ns:
+        if self._listened_ns(now_ns) < for_ns:
             return []
         return await self._rows.quiet_agents(tenant_id, now_ns - for_ns, now_ns - gone_ns, MOST)
 

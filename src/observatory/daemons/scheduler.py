@@ -114,12 +114,11 @@ class Scheduler:
     async def _fire(self, who: Principal, epoch: int, now_ns: int) -> list[Row]:
         jobs = await self._rows.jobs_due(who.tenant_id, now_ns, LIMIT)
         busy = await self._at_work(who.tenant_id, jobs)
-
-        def plan() -> list[Act]:  # what is long overdue takes a while to count: the loop goes on meanwhile
-            return [firing.fire(who, job, epoch, now_ns, job["last_seq"] in busy) for job in jobs]
-
-        verdicts = list[Verdict]()
-        for share in _shares(await asyncio.to_thread(plan) if jobs else []):
+        acts, verdicts = list[Act](), list[Verdict]()
+        for job in jobs:
+            acts.append(firing.fire(who, job, epoch, now_ns, job["last_seq"] in busy))
+            await asyncio.sleep(0)  # what is long overdue takes a while to count: others have their turn
+        for share in _shares(acts):
             verdicts += await self._act(who, share)
         due = [run for verdict in verdicts for run in (verdict.answer or [])]
         self.counts["fired"] += len(due)

@@ -134,7 +134,8 @@ class Webhooks:
         if self._leader is not None and await self._leader.lead() is None:
             for lane in self._all():  # another sends now; what is under way ends by itself
                 lane.queue.clear()
-            self._lanes = {}
+            if self._lanes:  # and who leads again must look at everybody again
+                self._watch, self._lanes, self._figures = Watch(self._house.store), {}, {}
             return
         awake = dict(await self._watch.awake())
         for tenant_id in awake.keys() | self._behind:

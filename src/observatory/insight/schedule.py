@@ -71,7 +71,13 @@ class JobRows(Protocol):
         """
 
     async def letters_page(
-        self, tenant_id: str, before: str | None, limit: int, kind: str | None, state: str | None
+        self,
+        tenant_id: str,
+        before: str | None,
+        limit: int,
+        kind: str | None,
+        state: str | None,
+        source_id: str | None = None,
     ) -> list[Row]:
         """Dead letters, newest first."""
 

@@ -66,7 +66,7 @@ def read(proof: bytes) -> Succession:
 def _event(record: bytes) -> _Event:
     try:
         return msgspec.json.decode(record, type=_Event)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # no text, or nested too deep
         raise BadNote("what is shown beside the proof is no audit event") from None
 
 

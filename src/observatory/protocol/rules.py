@@ -31,6 +31,17 @@ SEMVER: Final = (
 )
 
 
+# What people call things: one line, and something in it.
+Title = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        pattern=rf"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*{END}",
+    ),
+]
+
+
 def _prefixed(prefix: str, what: str) -> Meta:
     return Meta(
         pattern=rf"^{prefix}[A-Za-z0-9_-]{{1,128}}{END}",

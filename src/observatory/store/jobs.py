@@ -88,10 +88,18 @@ class JobReads(Fetches):
         return found
 
     async def letters_page(
-        self, tenant_id: str, before: str | None, limit: int, kind: str | None, state: str | None
+        self,
+        tenant_id: str,
+        before: str | None,
+        limit: int,
+        kind: str | None,
+        state: str | None,
+        source_id: str | None = None,
     ) -> list[Row]:
         letters = tables.dead_letters.c
         tests: list[ColumnElement[bool]] = []
+        if source_id is not None:
+            tests.append(letters.source_id == source_id)
         if before is not None:
             tests.append(letters.letter_id < before)
         if kind is not None:

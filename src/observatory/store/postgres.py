@@ -42,8 +42,8 @@ DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, Timeout
 SESSION = {"application_name": "observatory", "synchronous_commit": "on", "jit": "off", "TimeZone": "UTC"}
 # The append path asks only by key. Plans made while a table was empty would scan it for as long as they
 # are cached, so scans are ruled out. A gateway that hangs must not keep a head locked for longer than others
-# wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, within one that its client has begun
-# to send and not finished it is not, and only the limit on statements ends that.
+# wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is slow, and half way through
+# sending one it is neither: a limit on transactions would end that too, and every import that takes longer.
 LANE_SESSION = SESSION | {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",

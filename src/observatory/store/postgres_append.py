@@ -92,6 +92,7 @@ WHERE tenant_id = $1 AND shredded_by IS NULL AND sequence_number = ANY($3::bigin
 HUSH = """
 UPDATE pulses SET task = NULL, usage = NULL, message_seq = NULL
 WHERE tenant_id = $1 AND message_seq = ANY($2::bigint[])"""
+LIMITS_TRANSACTIONS = 17  # from this version on
 KINDS = {"TEXT": "text", "BIGINT": "bigint", "INTEGER": "smallint", "BLOB": "bytea", "FLOAT": "float8"}
 
 
@@ -126,6 +127,9 @@ IMPATIENT = (
     "SELECT set_config('idle_in_transaction_session_timeout', '2s', true), "
     "set_config('statement_timeout', '2s', true)"
 )
+# Neither ends a session that stopped half way through what it sends (seen with PostgreSQL 18: a cancel waits
+# for the end of a message, and between those of one statement nobody is idle); this does, from 17 on.
+HURRIED = "SELECT set_config('transaction_timeout', '3s', true)"
 LIVE_KEYS = f"{GOOD_KEYS} AND k.tenant_id = $1 AND k.key_id = ANY($2::text[])"
 KNOWN_STEPS = """
 SELECT m.sequence_number, m.digest, s.session_id, m.step_id, m.message_id, m.state, m.warnings
@@ -230,6 +234,8 @@ class PostgresReading:
     def leases(self, names: Collection[str]) -> control.Rows:
         """Who would take one over waits for this transaction: one that hangs in it is cut off soon."""
         self._ask(IMPATIENT)
+        if self._connection.get_server_version().major >= LIMITS_TRANSACTIONS:
+            self._ask(HURRIED)
         return self._ask(FENCE, list(names))
 
     def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:

@@ -66,6 +66,7 @@ class Many:
 
     async def progress(self, tenant_id: str) -> Progress:
         self.asked += 1
+        await asyncio.sleep(0)
         return Progress(seq=300 if tenant_id == "tnt_late" else 10, skipped=1)
 
 
@@ -90,3 +91,15 @@ def test_a_scrape_asks_of_few_tenants_and_finds_the_one_behind_s580() -> None:
     assert house.asked == before + 1, "only who is behind is asked again"
     house.is_away = True
     assert scraped() == {}
+
+
+def test_scrapes_that_come_together_ask_once_s580() -> None:
+    """S580: whoever may read can scrape as often as they like."""
+    house = Many(300)
+    lag = InsightLag(house, house)  # type: ignore[arg-type]
+
+    async def together() -> None:
+        await asyncio.gather(*(lag.measures() for _ in range(5)))
+
+    asyncio.run(together())
+    assert house.asked == ASKED

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway import schedule
+from observatory.daemons import scheduler
+from observatory.gateway import firing, schedule
 from observatory.gateway.schedule import MOST_COUNTED, MOST_LATE, SECOND, BadSchedule, Planned
+from observatory.state import Principal
 
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 
@@ -108,6 +110,26 @@ def test_what_is_late_is_skipped_run_once_or_run_all_s468(
     assert [at // MINUTE for at in plan.runs] == runs and plan.missed == missed
     assert plan.following is not None
     assert plan.following.for_ns == (minutes // 10 + 1) * 10 * MINUTE
+
+
+def test_a_long_silence_is_counted_before_the_lock_and_written_in_shares_s484(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S484: a leader that takes long in a transaction is cut off; of many that are late none would fire."""
+    counted, real = list[int](), schedule.plan
+
+    def count(row: dict[str, Any], now_ns: int) -> schedule.Plan:
+        counted.append(now_ns)
+        return real(row, now_ns)
+
+    monkeypatch.setattr(schedule, "plan", count)
+    late = job(cron="* * * * *", misfire="run_all", overlap="allow", last_seq=None)
+    who = Principal(tenant_id="tnt_1", role="admin", key_id="sys_gateway")
+    acts = [firing.fire(who, late, 1, 365 * DAY) for _ in range(12)]
+    assert len(counted) == 12, "when the act is made, not when it is decided"
+    assert [len(share) for share in scheduler._shares(acts)] == [5, 5, 2]
+    gone = firing.fire(who, late | {"zone": "Atlantis/Poseidonis"}, 1, 365 * DAY)
+    assert gone.size == 1_024, "a zone that is known no more stops no other job"
 
 
 def test_a_long_silence_is_made_up_for_within_bounds_s468() -> None:
