@@ -187,7 +187,7 @@ def test_states_and_alarms_stand_on_the_map_by_mark_word_and_colour(atlas: Serve
         ],
     )
     fleet.comes_to("map.node(given.name)?.state === 'alert_entropy'", name=circler)
-    assert fleet.ask("map.node(given.name).alarms.length", name=circler) > 0
+    fleet.comes_to("map.node(given.name).alarms.length > 0", name=circler)  # told apart from the state
     fleet.window.go(f"/fleet?level=agent&find=name:{circler}").settled()
     seen = Map(fleet.window)
     seen.comes_to("map.node(given.name)", name=circler)
