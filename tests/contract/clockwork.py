@@ -12,31 +12,14 @@ import msgspec
 from observatory.daemons.leader import Leader
 from observatory.daemons.scheduler import Scheduler
 from observatory.gateway import firing, jobs
-from observatory.gateway.jobs import JobSpec
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT, Act, Principal, Submission, Verdict
 from tests.contract.conftest import House
+from tests.job_samples import SPEC
 
 MINUTE = 60 * 10**9
 HOUR = 60 * MINUTE
 START = 1_900_000_000 * 10**9 // HOUR * HOUR  # a full hour
-SPEC = JobSpec(
-    name="sweep",
-    kind="cron",
-    cron="*/10 * * * *",
-    zone="UTC",
-    at_ns=None,
-    target_kind="agent",
-    target_name="sweeper",
-    intent="sweep the floor",
-    payload='{"room": 7}',
-    session_id=None,
-    misfire="run_once",
-    overlap="allow",
-    jitter_s=0,
-    grace_s=60,
-    max_tries=3,
-)
 
 
 class Clockwork:

@@ -26,7 +26,8 @@ from observatory.gateway.pipeline import Batch
 from observatory.gateway.record import Service
 from observatory.ports import EventFilter, Store, StoredEvent, Transaction
 from observatory.protocol.message import Message
-from observatory.state import HOME_TENANT, Arrival, Memory, Principal, Submission, Verdict
+from observatory.rows import Write
+from observatory.state import HOME_TENANT, Arrival, Desk, Memory, Principal, Submission, Verdict
 from observatory.store.migrate import migrate
 from observatory.store.postgres import PostgresStore
 from observatory.store.sqlite import SqliteStore
@@ -257,3 +258,7 @@ def _lived_in(house: H) -> Iterator[H]:
     house.create_tenant(HOME_TENANT)
     yield house
     house.end()
+
+
+def writing(*writes: Write) -> Callable[[Desk], Verdict]:
+    return lambda desk: Verdict(200, None, [], list(writes))

@@ -17,8 +17,9 @@ from observatory.ports import Pending
 from observatory.protocol.rulebook import Match, PolicyRule
 from observatory.rows import Write
 from observatory.state import HOME_TENANT, Act, Verdict
-from tests.contract.clockwork import HOUR, MINUTE, SPEC, START, Clockwork, Killed
+from tests.contract.clockwork import HOUR, MINUTE, START, Clockwork, Killed
 from tests.contract.conftest import OTHER_TENANT, House
+from tests.job_samples import SPEC
 from tests.samples import decision_log
 
 

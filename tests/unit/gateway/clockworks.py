@@ -34,6 +34,7 @@ from observatory.state import (
     Submission,
     Verdict,
 )
+from tests.job_samples import SPEC
 
 SECOND = 10**9
 MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
@@ -299,21 +300,5 @@ class Fleet:
 
 
 def spec(**given: Any) -> JobSpec:
-    plain = JobSpec(
-        name="sweep",
-        kind="cron",
-        cron="*/5 * * * *",
-        zone="UTC",
-        at_ns=None,
-        target_kind="agent",
-        target_name="sweeper",
-        intent="sweep",
-        payload="{}",
-        session_id=None,
-        misfire="run_all",
-        overlap="allow",
-        jitter_s=0,
-        grace_s=60,
-        max_tries=3,
-    )
-    return msgspec.structs.replace(plain, **given)
+    often = {"cron": "*/5 * * * *", "intent": "sweep", "payload": "{}", "misfire": "run_all"}
+    return msgspec.structs.replace(SPEC, **often | given)

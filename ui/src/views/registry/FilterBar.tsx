@@ -1,7 +1,7 @@
 // Search and filters of the Yellow Pages. Everything goes to the URL at once.
 import { CloseButton, SegmentedControl, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { type RefObject, useEffect, useRef, useState } from "react";
+import type { RefObject } from "react";
+import { useSearchText } from "~/widgets/useSearchText";
 import classes from "./FilterBar.module.css";
 import { Life } from "./Life";
 import { type Filters, isFiltered, LIVENESS, LIVES, type Picked, toggled } from "./pages";
@@ -16,22 +16,9 @@ interface Shown {
 }
 
 export function FilterBar({ filters, counts, set, field }: Shown) {
-  const [text, setText] = useState(filters.q);
-  const said = useRef(filters.q);
-  const say = useDebouncedCallback((q: string) => {
-    said.current = q.trim();
-    set({ q: said.current || null });
-  }, 200);
-  // Only what others changed (the back button, "show all") is taken over.
-  useEffect(() => {
-    if (filters.q === said.current) return;
-    said.current = filters.q;
-    setText(filters.q);
-  }, [filters.q]);
+  const search = useSearchText(filters.q, (q) => set({ q }));
   const clear = (changes: Record<string, string | null>) => {
-    say.cancel();
-    said.current = "";
-    setText("");
+    search.clear();
     set(changes);
   };
   return (
@@ -42,13 +29,12 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
         className={classes.text}
         aria-label="Search types, agents, models, versions, clusters and hub addresses"
         placeholder="type, agent, model, version, cluster, hub"
-        value={text}
-        onChange={(event) => {
-          setText(event.currentTarget.value);
-          say(event.currentTarget.value);
-        }}
+        value={search.text}
+        onChange={(event) => search.type(event.currentTarget.value)}
         rightSection={
-          text && <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+          search.text && (
+            <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+          )
         }
       />
       <SegmentedControl

@@ -1,8 +1,8 @@
 // Search and filters of the list. Everything goes to the URL at once, so that a view can be linked and kept.
 import { CloseButton, Select, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { type RefObject, useEffect, useRef, useState } from "react";
+import type { RefObject } from "react";
 import marks from "~/widgets/Mark.module.css";
+import { useSearchText } from "~/widgets/useSearchText";
 import classes from "./FilterBar.module.css";
 import { type Filters, isFiltered, toggled } from "./filters";
 import { SEVERITIES, SEVERITY_ORDER, type SessionStatus, STATUS_ORDER, STATUSES } from "./session";
@@ -17,23 +17,9 @@ interface Shown {
 }
 
 export function FilterBar({ filters, counts, set, field }: Shown) {
-  const [text, setText] = useState(filters.q);
-  const said = useRef(filters.q);
-  const say = useDebouncedCallback((q: string) => {
-    said.current = q.trim();
-    set({ q: said.current || null, older: null });
-  }, 200);
-  // Only what others changed (the back button) is taken over: what we said ourselves comes back late, when
-  // more may have been typed.
-  useEffect(() => {
-    if (filters.q === said.current) return;
-    said.current = filters.q;
-    setText(filters.q);
-  }, [filters.q]);
+  const search = useSearchText(filters.q, (q) => set({ q, older: null }));
   const clear = (changes: Record<string, string | null>) => {
-    say.cancel();
-    said.current = "";
-    setText("");
+    search.clear();
     set(changes);
   };
   return (
@@ -44,13 +30,12 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
         className={classes.text}
         aria-label="Search sessions by goal, agent or id"
         placeholder="goal, agent or id"
-        value={text}
-        onChange={(event) => {
-          setText(event.currentTarget.value);
-          say(event.currentTarget.value);
-        }}
+        value={search.text}
+        onChange={(event) => search.type(event.currentTarget.value)}
         rightSection={
-          text && <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+          search.text && (
+            <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+          )
         }
       />
       <fieldset className={classes.statuses}>
