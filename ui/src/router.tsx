@@ -47,7 +47,15 @@ const registry = at("/registry", () => import("./views/registry/Registry"), "Reg
 const agent = at("/registry/$agentId", () => import("./views/registry/Agent"), "Agent");
 const scheduler = at("/scheduler", () => import("./views/scheduler/Scheduler"), "Scheduler");
 const forensics = at("/forensics", () => import("./views/forensics/Forensics"), "Forensics");
+const forensicBoard = at("/forensics/$board", () => import("./views/forensics/Forensics"), "Forensics");
+const message = at(
+  "/forensics/message/$messageId",
+  () => import("./views/forensics/message/Message"),
+  "Message",
+);
 const godMode = at("/god-mode", () => import("./views/god-mode/GodMode"), "GodMode");
+const settings = at("/settings", () => import("./views/settings/Settings"), "Settings");
+const settingsSection = at("/settings/$section", () => import("./views/settings/Settings"), "Settings");
 const inbox = at("/inbox", () => import("./views/inbox/Inbox"), "Inbox");
 
 export const routeTree = root.addChildren([
@@ -60,7 +68,11 @@ export const routeTree = root.addChildren([
   agent,
   scheduler,
   forensics,
+  forensicBoard,
+  message,
   godMode,
+  settings,
+  settingsSection,
   inbox,
 ]);
 

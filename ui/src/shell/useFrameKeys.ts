@@ -7,8 +7,9 @@ import { usePeek } from "./peeking";
 import { VIEWS } from "./views";
 
 /** Where Esc leads from a path when no panel is open; null where it leads nowhere. */
-export function outOf(path: string): "/fleet" | "/sessions" | "/registry" | null {
+export function outOf(path: string): "/fleet" | "/sessions" | "/registry" | "/forensics" | null {
   if (path.startsWith("/registry/")) return "/registry";
+  if (path.startsWith("/forensics/")) return "/forensics";
   if (path.startsWith("/sessions/") || path === "/compare") return "/sessions";
   return path === "/fleet" ? null : "/fleet";
 }

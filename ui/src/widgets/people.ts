@@ -9,7 +9,13 @@ export function useMay(permission: string): boolean {
   return useMe().data?.permissions.includes(permission) ?? false;
 }
 
-const DOES = { operate: "command agents", approve: "decide" } as const;
+const DOES = {
+  operate: "command agents",
+  approve: "decide",
+  verify: "verify",
+  export: "export",
+  admin: "administer",
+} as const;
 
 /** Why the one signed in cannot do such a thing, as a sentence for the button; undefined where they can. */
 export function useWhyNot(permission: keyof typeof DOES): string | undefined {

@@ -1,27 +1,31 @@
-// View 5 comes with issue 8; until then an honest page.
-import { Coming } from "~/widgets/Coming";
+// Forensic Inspector (view 5): what was said, what it meant, and the proof of it, board by board. The archive is
+// the first; the others have addresses of their own.
+import { Link, useParams } from "@tanstack/react-router";
+import { Suspense } from "react";
+import { Boards } from "~/widgets/Boards";
+import { Empty, Loading } from "~/widgets/Panel";
+import { BOARDS } from "./boards";
+
+const addressOf = (id: string) => (id === "archive" ? "/forensics" : `/forensics/${id}`);
 
 export function Forensics() {
+  const { board = "archive" } = useParams({ strict: false }) as { board?: string };
+  const chosen = BOARDS.find((one) => one.id === board);
   return (
-    <Coming
-      name="Forensic Inspector"
-      holds="search over everything ever said, messages with their proof, and boards of infections, drift and violations."
-      today={[
-        {
-          want: "Search by words and meaning",
-          command: 'observatory search agent:planner since:1h "earnings"',
-          route: "GET /v1/search?q=…",
-        },
-        { want: "Verify the whole record", command: "observatory verify", route: "POST /v1/audit/verify" },
-        {
-          want: "Export it with its manifest",
-          command: "observatory export --out trail.jsonl",
-          route: "GET /v1/audit/tenant",
-        },
-        { want: "Follow a fact that was false", command: "—", route: "GET /v1/facts/{fact_id}/infection" },
-        { want: "See where agents disagree", command: "—", route: "GET /v1/drift" },
-      ]}
-      also={{ text: "Press / to search from here", to: "/forensics" }}
-    />
+    <Boards
+      label="Boards of the Forensic Inspector"
+      boards={BOARDS.map(({ id, name, group }) => ({ name, group, to: addressOf(id) }))}
+      current={addressOf(board)}
+    >
+      {chosen ? (
+        <Suspense fallback={<Loading rows={8} />}>
+          <chosen.page />
+        </Suspense>
+      ) : (
+        <Empty>
+          The Forensic Inspector has no board “{board}”. <Link to="/forensics">To the archive</Link>
+        </Empty>
+      )}
+    </Boards>
   );
 }
