@@ -40,6 +40,7 @@ from observatory.api.drift import drift_router
 from observatory.api.entropy import entropy
 from observatory.api.evidence import evidence_router
 from observatory.api.exporters import exporters_router
+from observatory.api.exports import exports_router
 from observatory.api.facts import facts
 from observatory.api.fleet import fleet
 from observatory.api.forensics import forensics
@@ -72,6 +73,7 @@ from observatory.api.search import search_router
 from observatory.api.sessions import sessions
 from observatory.api.thoughts import thoughts_router
 from observatory.api.views import views
+from observatory.api.violations import violations_router
 from observatory.api.waiting import waiting_router
 from observatory.api.webhooks import webhooks_router
 from observatory.api.windows_door import WINDOWS, page_of_ours
@@ -257,6 +259,8 @@ HANDLERS: list[Any] = [
     forensics,
     proof_log,
     evidence_router,
+    exports_router,
+    violations_router,
     peers_router,
     jobs_router,
     dead_letters_router,

@@ -26,6 +26,7 @@ from observatory.api.answers import (
     sealed,
     unsealed,
 )
+from observatory.api.branch_costs import branch_costs
 from observatory.api.burning import cost_burn
 from observatory.api.fleet import time_of
 from observatory.api.gate import need
@@ -254,6 +255,6 @@ def _read(cursor: str | None, by: Dimension) -> tuple[float, Key] | None:
 
 costs = Router(
     path="/v1",
-    route_handlers=[list_costs, cost_heatmap, cost_burn, cost_gaps, session_costs],
+    route_handlers=[list_costs, cost_heatmap, cost_burn, cost_gaps, branch_costs, session_costs],
     tags=["Costs"],
 )

@@ -44,10 +44,15 @@ async def list_facts(
     q: Annotated[str | None, QueryParameter(description="Words that stand in it as they are.")] = None,
     agent: FromQuery[str | None] = None,
     session: FromQuery[str | None] = None,
+    marked: Annotated[
+        bool, QueryParameter(description="Only those marked false, the last marked first.")
+    ] = False,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
     who = await need(request, house, "read")
+    if marked:
+        return json({"items": await _marked(house, who, limit), "next_cursor": None})
     if text is not None and not normalise(text):
         raise Refusal(400, "bad_request", "text: a fact is not empty")
     if q is not None and len(q) > LONGEST_ASKED:
@@ -94,6 +99,12 @@ async def undo_fact_mark(request: Call, house: Here, fact_id: FromPath[str]) -> 
     about = await about_of(house, who, await fact_row(house, who, fact_id))
     verdict = await house.command(acts.undo_mark(who, about, house.clock()))
     return json(verdict.answer, verdict.code)
+
+
+async def _marked(house: House, who: Principal, limit: int) -> list[Row]:
+    marks = sorted((await marks_of(house, who)).values(), key=lambda row: -row["marked_ns"])[:limit]
+    rows = await house.derived.facts_by_id(who.tenant_id, [row["fact_id"] for row in marks])
+    return await fact_items(house, who, [rows[mark["fact_id"]] for mark in marks if mark["fact_id"] in rows])
 
 
 # --- what is asked of the derived store ---

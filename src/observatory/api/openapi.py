@@ -104,6 +104,9 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
     if name == "session_evidence":
         content = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
         responses[good] = {"description": operation.get("summary", ""), "content": content}
+    if name == "export_trail":
+        content = {"application/x-ndjson": {"schema": {"type": "string", "format": "binary"}}}
+        responses[good] = {"description": operation.get("summary", ""), "content": content}
     if name in PLAIN:
         content = responses[good]["content"] if name in ANSWERS else {}
         content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in PLAIN[name]}
@@ -134,6 +137,10 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
             codes["410"] = "Shredded by order"
         if name in ("audit_verify", "audit_consistency"):
             codes["422"] = "The range is not one"
+        if name in ("plan_export", "export_trail"):
+            codes["409"] = "There is nothing to export"
+        if name == "branch_costs":
+            codes["404"] = "There is no such session"
         if name in ("audit_verify", "audit_consistency", "rotate_log_key"):
             codes["409"] = "The log is not signed so far"
         if name in ("audit_proof", "audit_consistency", "log_tile", "session_evidence"):

@@ -20,6 +20,7 @@ from observatory.api.access_shapes import (
 from observatory.api.agent_rooms import ROOM_ANSWERS, AgentSession
 from observatory.api.alert_rule_shapes import ALERT_RULE_ANSWERS
 from observatory.api.alerts import AlertNotice
+from observatory.api.branch_costs import LINE_ANSWERS
 from observatory.api.budgets import BudgetItem, RemovedBudget
 from observatory.api.cascade_shapes import CASCADE_ANSWERS
 from observatory.api.dag_shapes import DAG_ANSWERS
@@ -27,6 +28,7 @@ from observatory.api.detectors import DetectorAnswer
 from observatory.api.dry_run import DryRunAnswer
 from observatory.api.entropy import AlertItem
 from observatory.api.exporter_shapes import EXPORTER_ANSWERS
+from observatory.api.exports import EXPORT_ANSWERS
 from observatory.api.fact_shapes import FACT_ANSWERS
 from observatory.api.fleet_shapes import FLEET_ANSWERS
 from observatory.api.hook_shapes import HOOK_ANSWERS
@@ -51,6 +53,7 @@ from observatory.api.sessions import SessionAnswer
 from observatory.api.shredded import ShreddedBy
 from observatory.api.thought_shapes import THOUGHT_ANSWERS
 from observatory.api.verification import VerifyAnswer
+from observatory.api.violations import VIOLATION_ANSWERS
 from observatory.api.waiting import WaitingAnswer
 from observatory.api.webhook_shapes import WEBHOOK_ANSWERS
 from observatory.gateway.inbox import Acked
@@ -275,6 +278,9 @@ ANSWERS: dict[str, Any] = (
     | REDACTION_ANSWERS
     | SEARCH_ANSWERS
     | THOUGHT_ANSWERS
+    | EXPORT_ANSWERS
+    | VIOLATION_ANSWERS
+    | LINE_ANSWERS
     | {
         "agent_sessions": Page[AgentSession],
         "list_alerts": Page[AlertNotice],

@@ -255,7 +255,7 @@ def _write(out: Path, pages: Pages, source: Source, span: tuple[int, int], paylo
     start, end = span
     tally, wanted = Tally(start), end - start + 1
     with written(out) as (file, digest, beside), progress(f"exporting {source.tenant_id}", wanted) as advance:
-        write_lines(file, pages if payloads else map(_bare, pages), tally, advance)
+        write_lines(file, pages if payloads else map(form.bare, pages), tally, advance)
         if tally.events != wanted:
             raise CommandFailed(
                 f"the trail ended after {tally.events:,} of {wanted:,} events; nothing was exported, "
@@ -284,16 +284,6 @@ def _write(out: Path, pages: Pages, source: Source, span: tuple[int, int], paylo
     )
     put(out, beside, manifest)
     return manifest
-
-
-def _bare(page: list[Entry]) -> list[Entry]:
-    replace = msgspec.structs.replace
-    return [
-        replace(entry, words=None)
-        if entry.message is None
-        else replace(entry, message=replace(entry.message, raw=None))
-        for entry in page
-    ]
 
 
 class _Thinker(msgspec.Struct):

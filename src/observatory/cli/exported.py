@@ -94,19 +94,37 @@ def write_lines(file: IO[bytes], entries: Iterable[list[Entry]], tally: Tally, a
 def read_manifest(path: Path) -> Manifest:
     """The manifest, after the data file was found to be the very one it speaks of."""
     try:
-        manifest = export.read_manifest(manifest_path(path).read_bytes())
-        digest = Digest()
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
+            within = None if manifest_path(path).exists() else _last_line(file)
+            if within is None:
+                manifest, left = export.read_manifest(manifest_path(path).read_bytes()), None
+            else:
+                manifest, left = export.read_manifest_line(within[1]), within[0]
+            digest = Digest()
+            file.seek(0)
+            while block := file.read(BLOCK if left is None else min(BLOCK, left)):
                 digest.add(block)
+                left = None if left is None else left - len(block)
     except FileNotFoundError as error:
         raise CommandFailed(
-            f"{error.filename} is not there; an export is two files, FILE and FILE.manifest.json"
+            f"{error.filename} is not there; an export is two files, FILE and FILE.manifest.json, or one "
+            "that ends with its manifest"
         ) from None
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror or error}") from None
     export.check_file(manifest, digest)
     return manifest
+
+
+def _last_line(file: IO[bytes]) -> tuple[int, bytes] | None:
+    """Where the manifest inside of a file begins, and the line; None when it does not end with one."""
+    size = file.seek(0, os.SEEK_END)
+    start = max(0, size - BLOCK)
+    file.seek(start)
+    tail = file.read(BLOCK)
+    begins = tail.rstrip(b"\n").rfind(b"\n") + 1
+    line = tail[begins:]
+    return (start + begins, line) if line.startswith(export.HEAD) and line.endswith(b"\n") else None
 
 
 def entries(path: Path) -> Iterator[list[Entry]]:
@@ -115,6 +133,8 @@ def entries(path: Path) -> Iterator[list[Entry]]:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             for line in file:
+                if line.startswith(export.HEAD):
+                    break
                 number += 1
                 page.append(export.entry_of(line, number))
                 if len(page) == LINES:

@@ -17,6 +17,7 @@ from observatory.errors import ObservatoryError
 
 FORMAT: Final = "observatory-export/1"
 MANIFEST: Final = ".manifest.json"
+HEAD: Final = b'{"manifest":'  # no line of an event begins like this
 
 
 class ExportUnusable(ObservatoryError):
@@ -117,6 +118,17 @@ class _Record(msgspec.Struct):
 _encode = msgspec.json.Encoder().encode
 _line = msgspec.json.Decoder(_Line).decode
 _record = msgspec.json.Decoder(_Record).decode
+
+
+def bare(page: list[Entry]) -> list[Entry]:
+    """Without the messages' bytes and the words of thoughts."""
+    replace = msgspec.structs.replace
+    return [
+        replace(entry, words=None)
+        if entry.message is None
+        else replace(entry, message=replace(entry.message, raw=None))
+        for entry in page
+    ]
 
 
 def line_of(entry: Entry) -> bytes:
@@ -229,6 +241,15 @@ class Digest:
 
 def write_manifest(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def manifest_line(manifest: Manifest) -> bytes:
+    """The manifest as the last line of the file it speaks of: its size and digest are of all before it."""
+    return HEAD + _encode(manifest) + b"}\n"
+
+
+def read_manifest_line(line: bytes) -> Manifest:
+    return read_manifest(line.removeprefix(HEAD).rstrip(b"\n").removesuffix(b"}"))
 
 
 def read_manifest(data: bytes) -> Manifest:

@@ -23,6 +23,7 @@ from observatory.store import tables
 from observatory.store.alarms import AlarmReads
 from observatory.store.alerting import AlertingReads
 from observatory.store.committed import CommittedReads
+from observatory.store.export import ExportReads
 from observatory.store.federation import FederationReads
 from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT
 from observatory.store.fleet import FleetReads
@@ -73,6 +74,7 @@ class Reads(
     WebhookReads,
     JobReads,
     HookReads,
+    ExportReads,
 ):
     """Archive and Directory over any store that can `fetch` rows."""
 

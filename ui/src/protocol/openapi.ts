@@ -1009,6 +1009,22 @@ export type EvidenceItem = {
   weight: number;
 };
 
+export type ExportPlan = {
+  bytes_about: number;
+  events: number;
+  exact: boolean;
+  file: string;
+  first_at: string;
+  from_sequence: number;
+  head: number;
+  last_at: string;
+  messages_about: number;
+  payloads: boolean;
+  signed: boolean;
+  tenant_id: string;
+  to_sequence: number;
+};
+
 export type ExporterChangeBody = {
   filters?: Filters | null;
   headers?: Record<string, string> | null;
@@ -1852,6 +1868,30 @@ export type LettersDone = {
   done: string[];
   more: boolean;
   refused: NotDone[];
+};
+
+export type LineItem = {
+  agent_id: string | null;
+  agents: AgentCost[];
+  cost: number;
+  depth: number;
+  intent: string | null;
+  sequence_number: number;
+  session_id: string;
+  share: number;
+  step: string;
+  steps: number;
+  tokens: number;
+};
+
+export type LinesAnswer = {
+  elsewhere: number;
+  items: LineItem[];
+  items_count: number;
+  sessions_read: number;
+  since: string;
+  total: number;
+  until: string;
 };
 
 export type LogAnswer = {
@@ -3540,6 +3580,40 @@ export type ViewList = {
   next_cursor: string | null;
 };
 
+export type ViolationGroup = {
+  agent_id: string | null;
+  agent_type: string | null;
+  capability_version: string | null;
+  count: number;
+  counts: number[];
+  first_at: string;
+  last_at: string;
+  reason: string;
+};
+
+export type ViolationItem = {
+  agent_id: string | null;
+  agent_type: string | null;
+  at: string;
+  audit_event_id: string;
+  capability_version: string | null;
+  raw_payload_hash: string;
+  reason: string;
+  sequence_number: number;
+};
+
+export type ViolationsAnswer = {
+  bucket_s: number;
+  counts: number[];
+  groups: ViolationGroup[];
+  groups_count: number;
+  newest: ViolationItem[];
+  since: string;
+  total: number;
+  truncated: boolean;
+  until: string;
+};
+
 export type WaitingAnswer = {
   as_of: string;
   counts: WaitingCounts;
@@ -3687,6 +3761,8 @@ export interface Answers {
   "DELETE /v1/annotations/{annotation_id}": RemovedAnnotation;
   "GET /v1/audit/consistency": ConsistencyAnswer;
   "GET /v1/audit/entity/{entity_id}": PageOfAuditEvent;
+  "GET /v1/audit/export": unknown;
+  "GET /v1/audit/export/plan": ExportPlan;
   "GET /v1/audit/log": LogAnswer;
   "POST /v1/audit/log/rotate": LogAnswer;
   "GET /v1/audit/proof/{audit_event_id}": ProofAnswer;
@@ -3701,6 +3777,7 @@ export interface Answers {
   "GET /v1/capabilities": PageOfCapabilityItem;
   "GET /v1/compare": CompareAnswer;
   "GET /v1/costs": CostsAnswer;
+  "GET /v1/costs/branches": LinesAnswer;
   "GET /v1/costs/burn": BurnAnswer;
   "GET /v1/costs/gaps": GapList;
   "GET /v1/costs/heatmap": HeatmapAnswer;
@@ -3851,6 +3928,7 @@ export interface Answers {
   "GET /v1/views": ViewList;
   "POST /v1/views": ViewItem;
   "DELETE /v1/views/{view_id}": RemovedView;
+  "GET /v1/violations": ViolationsAnswer;
   "GET /v1/waiting": WaitingAnswer;
   "GET /v1/webhooks/in": HookList;
   "POST /v1/webhooks/in": HookSecret;
@@ -3971,11 +4049,14 @@ export interface Queries {
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
+  "GET /v1/audit/export": { from?: number | null; to?: number | null; since?: string | null; until?: string | null; payloads?: boolean };
+  "GET /v1/audit/export/plan": { from?: number | null; to?: number | null; since?: string | null; until?: string | null; payloads?: boolean };
   "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
   "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
   "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/costs/branches": { since?: string | null; until?: string | null; session?: string | null; limit?: number };
   "GET /v1/costs/gaps": { session?: string | null; agent?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/costs/heatmap": { by?: "cluster" | "agent" | "session"; bucket?: "minute" | "hour"; since?: string | null; limit?: number };
   "GET /v1/dead-letters": { kind?: string | null; state?: string | null; cursor?: string | null; limit?: number };
@@ -3983,7 +4064,7 @@ export interface Queries {
   "GET /v1/decisions/pending": { user_id?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/drift": { session?: string | null; cluster?: string | null; hours?: number };
   "GET /v1/entropy/alerts": { cursor?: string | null; limit?: number };
-  "GET /v1/facts": { text?: string | null; q?: string | null; agent?: string | null; session?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/facts": { text?: string | null; q?: string | null; agent?: string | null; session?: string | null; marked?: boolean; cursor?: string | null; limit?: number };
   "GET /v1/facts/{fact_id}/infection": { cursor?: string | null; limit?: number };
   "POST /v1/facts/{fact_id}/quarantine": { dry_run?: boolean };
   "GET /v1/fleet": { layout?: "logical" | "geographic"; level?: "cluster" | "group" | "agent"; cluster?: string | null; group?: string | null; at?: string | null; limit?: number };
@@ -4010,6 +4091,7 @@ export interface Queries {
   "GET /v1/thought-sessions": { cursor?: string | null; limit?: number };
   "GET /v1/versions": { agent_type?: string | null };
   "GET /v1/views": { cursor?: string | null; limit?: number };
+  "GET /v1/violations": { since?: string | null; until?: string | null; agent?: string | null; version?: string | null; reason?: string | null; limit?: number };
   "GET /v1/waiting": { kind?: "gate" | "decision" | "review" | null; limit?: number };
   "GET /v1/webhooks/in/calls": { hook_id?: string | null; signature?: "valid" | "invalid" | "missing" | null; outcome?: "taken" | "forwarded" | "held" | "refused" | "ignored" | "answered" | "unmapped" | "not_taken" | "turned_away" | null; cursor?: string | null; limit?: number };
   "GET /v1/webhooks/out/{endpoint_id}/deliveries": { state?: "waiting" | "delivered" | "dead" | null; cursor?: string | null; limit?: number };

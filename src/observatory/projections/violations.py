@@ -1,0 +1,58 @@
+"""Refused messages in groups of who, which version and why, and how many when. Pure (S706)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from observatory.protocol.clock import to_ns
+
+BUCKETS = 60
+Row = dict[str, Any]
+
+
+class Violation(NamedTuple):
+    sequence_number: int
+    audit_event_id: str
+    at: str
+    agent_id: str | None
+    capability_version: str | None
+    reason: str
+    raw_payload_hash: str
+
+    def told(self) -> Row:
+        return self._asdict()
+
+
+class Folded(NamedTuple):
+    groups: list[Row]
+    counts: list[int]
+
+
+def folded(found: Iterable[Violation], start_ns: int, end_ns: int) -> Folded:
+    """`found` newest first; a time outside of the range counts in the nearest part of it."""
+    width = max(1, (end_ns - start_ns) / BUCKETS)
+    groups: dict[tuple[str | None, str | None, str], Row] = {}
+    counts = [0] * BUCKETS
+    for one in found:
+        part = min(BUCKETS - 1, max(0, int((to_ns(one.at) - start_ns) / width)))
+        key = (one.agent_id, one.capability_version, one.reason)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = {
+                "agent_id": one.agent_id,
+                "capability_version": one.capability_version,
+                "reason": one.reason,
+                "count": 0,
+                "first_at": one.at,
+                "last_at": one.at,
+                "counts": [0] * BUCKETS,
+            }
+        group["count"] += 1
+        group["first_at"] = min(group["first_at"], one.at)
+        group["last_at"] = max(group["last_at"], one.at)
+        group["counts"][part] += 1
+        counts[part] += 1
+    made = sorted(groups.values(), key=lambda row: row["last_at"], reverse=True)
+    made.sort(key=lambda row: -row["count"])
+    return Folded(made, counts)
