@@ -32,7 +32,7 @@ from observatory.api.fleet import time_of
 from observatory.api.gate import need
 from observatory.api.graphs import Loaded, load, session_row
 from observatory.api.house import Call, Here, House
-from observatory.insight.traffic import Dimension, Key
+from observatory.insight.traffic import Dimension, Key, Spent
 from observatory.projections import heatmap
 from observatory.projections.branches import branches
 from observatory.projections.heatmap import MINUTE_NS, money
@@ -41,6 +41,7 @@ from observatory.protocol.identity import agent_entity_id, canonical_uuid
 
 DAY, LONGEST = 24 * 60, 31 * 24 * 60  # minutes
 MOST_BRANCHES = 500
+MOST_WITHIN = 5_000
 Row = dict[str, Any]
 Since = Annotated[str | None, QueryParameter(description="From that time on; a day ago if left out.")]
 Until = Annotated[str | None, QueryParameter(description="Up to that time; now if left out.")]
@@ -53,6 +54,8 @@ async def list_costs(
     by: FromQuery[Literal["agent", "session", "cluster", "type", "tool", "model"]] = "agent",
     since: Since = None,
     until: Until = None,
+    agent: Annotated[str | None, QueryParameter(description="Only its own, by session.")] = None,
+    session: Annotated[str | None, QueryParameter(description="Only of it, by agent.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
@@ -60,8 +63,16 @@ async def list_costs(
     who = await need(request, house, "read")
     first, last = _span(house, since, until)
     after = _read(cursor, by)
-    total = await house.derived.spent_in_all(who.tenant_id, first, last)
-    rows = await house.derived.spent_by(who.tenant_id, by, first, last, limit + 1, after)
+    if agent is not None or session is not None:
+        of = await _within(house, who.tenant_id, by, agent, session)
+        span_ns = (first * MINUTE_NS, (last + 1) * MINUTE_NS)
+        rows = await house.derived.spent_within(who.tenant_id, *span_ns, MOST_WITHIN, **of)
+        messages, tokens = (sum(row.messages for row in rows), sum(row.tokens for row in rows))
+        total = Spent("", messages, tokens, sum(row.cost for row in rows))
+        rows = [] if after is not None else rows[:limit]
+    else:
+        total = await house.derived.spent_in_all(who.tenant_id, first, last)
+        rows = await house.derived.spent_by(who.tenant_id, by, first, last, limit + 1, after)
     names = await names_of(house, who.tenant_id, by, [row.key for row in rows])
     items = [
         {
@@ -217,6 +228,18 @@ async def names_of(house: House, tenant_id: str, by: Dimension, keys: Iterable[K
     )
     rows = await house.store.rows(tenant_id, table, **{number: sorted(wanted)}) if wanted else []
     return {row[number]: row[name] for row in rows}
+
+
+async def _within(
+    house: House, tenant_id: str, by: Dimension, agent: str | None, session: str | None
+) -> dict[str, int]:
+    if agent is not None and session is None and by == "session":
+        entity_id = agent_entity_id(tenant_id, agent)
+        return {"agent_no": await _number(house, tenant_id, "agents", "agent_no", entity_id=entity_id)}
+    if session is not None and agent is None and by == "agent":
+        named = canonical_uuid(session) or session
+        return {"session_no": await _number(house, tenant_id, "sessions", "session_no", session_id=named)}
+    raise Refusal(400, "bad_request", "an agent's costs are told by session, and a session's by agent")
 
 
 async def _number(house: House, tenant_id: str, table: str, column: str, **name: str) -> int:

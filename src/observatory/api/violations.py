@@ -92,7 +92,7 @@ async def list_violations(
     since: Annotated[str | None, QueryParameter(description="An hour ago if left out.")] = None,
     until: Annotated[str | None, QueryParameter(description="Now if left out.")] = None,
     agent: FromQuery[str | None] = None,
-    version: FromQuery[str | None] = None,
+    version: Annotated[str | None, QueryParameter(description="`none`: those that told none.")] = None,
     reason: Annotated[str | None, QueryParameter(description="Text that stands in it.")] = None,
     limit: Annotated[int, QueryParameter(ge=1, le=500, description="Groups, and newest.")] = 100,
 ) -> Response[bytes]:
@@ -110,7 +110,7 @@ async def list_violations(
         one
         for one in found
         if (agent is None or one.agent_id == agent)
-        and (version is None or (one.capability_version or "") == version)
+        and (version is None or (one.capability_version or "none") == version)
         and (reason is None or reason.casefold() in one.reason.casefold())
     ]
     shown = await asyncio.to_thread(folded, wanted, start, end)

@@ -131,6 +131,11 @@ class Costs(Protocol):
     ) -> list[tuple[int, int, float]]:
         """(session, agent, cost) of one session's or one agent's steps since then, the dearest first."""
 
+    async def spent_within(
+        self, tenant_id: str, since_ns: int, until_ns: int, limit: int, **of: int
+    ) -> list[Spent]:
+        """Of one session's steps (`session_no`) by agent, or of one agent's (`agent_no`) by session."""
+
     async def cost_gaps(
         self,
         tenant_id: str,

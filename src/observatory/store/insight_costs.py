@@ -102,6 +102,23 @@ class CostReads(Fetches):
             query = query.where(steps.c.agent_no == agent_no)
         return [(row[0], row[1], float(row[2])) for row in await self.fetch(tenant_id, query)]
 
+    async def spent_within(
+        self, tenant_id: str, since_ns: int, until_ns: int, limit: int, **of: int
+    ) -> list[Spent]:
+        ((column, number),) = of.items()
+        key = steps.c.agent_no if column == "session_no" else steps.c.session_no
+        cost = func.sum(steps.c.cost)
+        query = (
+            select(key, func.count(), func.sum(steps.c.tokens), cost)
+            .where(steps.c.tenant_id == tenant_id, steps.c[column] == number)
+            .where(steps.c.at_ns >= since_ns, steps.c.at_ns < until_ns)
+            .group_by(key)
+            .order_by(cost.desc(), key)
+            .limit(limit)
+        )
+        rows = await self.fetch(tenant_id, query)
+        return [Spent(row[0], int(row[1]), int(row[2]), float(row[3])) for row in rows]
+
     async def cost_gaps(
         self,
         tenant_id: str,

@@ -4055,7 +4055,7 @@ export interface Queries {
   "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
-  "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; agent?: string | null; session?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/costs/branches": { since?: string | null; until?: string | null; session?: string | null; limit?: number };
   "GET /v1/costs/gaps": { session?: string | null; agent?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/costs/heatmap": { by?: "cluster" | "agent" | "session"; bucket?: "minute" | "hour"; since?: string | null; limit?: number };

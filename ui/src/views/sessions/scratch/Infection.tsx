@@ -4,11 +4,11 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useAnswer } from "~/api/questions";
 import { useUrl } from "~/useUrl";
+import { QuarantineFact } from "~/widgets/FactForms";
 import { Ago, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Shown } from "~/widgets/Panel";
 import { useWhyNot } from "~/widgets/people";
-import { QuarantineFact } from "../step/FactForms";
 import { Place } from "../step/Reach";
 import classes from "./Scratch.module.css";
 

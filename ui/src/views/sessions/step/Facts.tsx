@@ -1,12 +1,12 @@
 // Facts with what can be done about each: see who took it over, mark it false, take that back, quarantine.
 import { Button } from "@mantine/core";
 import { useState } from "react";
+import { unmark } from "~/acts/facts";
 import type { MemoryItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
+import { MarkFalse, QuarantineFact } from "~/widgets/FactForms";
 import { Tag } from "~/widgets/Mark";
 import { useWhyNot } from "~/widgets/people";
-import { unmark } from "./acting";
-import { MarkFalse, QuarantineFact } from "./FactForms";
 import classes from "./Step.module.css";
 
 export type Fact = Pick<

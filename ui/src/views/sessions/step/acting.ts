@@ -1,9 +1,7 @@
-// What an operator does about a step or a fact: marks it false, quarantines it, notes, pauses those a blast
-// names. Each says what happened in a toast and asks what it changed again.
+// What an operator does about a step: notes, and pauses for those a blast names (facts: acts/facts.ts). Each says what happened in a toast and asks what it changed again.
 import { act, pause } from "~/acts/acts";
 import { send } from "~/api/client";
 import { askAgain } from "~/api/questions";
-import type { Quarantined } from "~/protocol/openapi";
 
 export const STEP = "/v1/sessions/{session_id}/steps";
 
@@ -17,60 +15,6 @@ async function does<T>(
   const answer = await act(what, run, (given) => ({ text: told(given) }));
   askAgain(...touched);
   return answer;
-}
-
-const FACTS = ["/v1/memory", "/v1/facts", STEP];
-
-export function markFalse(fact_id: string, note: string) {
-  return does(
-    "Marking",
-    () =>
-      send("POST /v1/facts/{fact_id}/false", { params: { fact_id }, body: { note: note.trim() || null } }),
-    () => "Marked false. Who took it over is coloured in the graph.",
-    ...FACTS,
-  );
-}
-
-export function unmark(fact_id: string) {
-  return does(
-    "Taking the mark back",
-    () => send("DELETE /v1/facts/{fact_id}/false", { params: { fact_id } }),
-    () => "No longer marked false.",
-    ...FACTS,
-  );
-}
-
-export interface Planned {
-  agent_id: string;
-  session_id: string;
-  pause: boolean;
-  inject: boolean;
-}
-
-/** What a quarantine would do; nothing happens. */
-export function plan(fact_id: string, correction: string): Promise<Quarantined> {
-  return send("POST /v1/facts/{fact_id}/quarantine", {
-    params: { fact_id },
-    query: { dry_run: true },
-    body: { correction },
-  });
-}
-
-export function quarantine(fact_id: string, correction: string) {
-  return does(
-    "Quarantine",
-    () =>
-      send("POST /v1/facts/{fact_id}/quarantine", {
-        params: { fact_id },
-        body: { correction, confirm: true },
-      }),
-    (answer) =>
-      answer.status === "already_quarantined"
-        ? "Everybody who holds it was paused and told already."
-        : `${answer.agents.length} paused and told the correction. Unpause each when it may go on.`,
-    ...FACTS,
-    "/v1/sessions",
-  );
 }
 
 export function annotate(

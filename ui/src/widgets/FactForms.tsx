@@ -1,12 +1,14 @@
-// Two small forms at a fact. A quarantine is first planned (nothing happens), then confirmed by name.
+// Two small forms at a fact. A quarantine is first planned (nothing happens), then confirmed by name. What was
+// typed is kept until it was done: a sign-in that ended must not cost it.
 import { Button, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { Trouble } from "~/widgets/Panel";
-import { markFalse, type Planned, plan, quarantine } from "./acting";
-import classes from "./Step.module.css";
+import { markFalse, type Planned, plan, quarantine } from "~/acts/facts";
+import { useDraft } from "./drafts";
+import classes from "./FactForms.module.css";
+import { Trouble } from "./Panel";
 
 export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean) => void }) {
-  const [note, setNote] = useState("");
+  const [note, setNote] = useDraft(`false ${fact}`);
   const [busy, setBusy] = useState(false);
   return (
     <form
@@ -14,9 +16,11 @@ export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean
       onSubmit={async (event) => {
         event.preventDefault();
         setBusy(true);
-        const answer = await markFalse(fact, note);
+        const answer = await markFalse(fact, note ?? "");
         setBusy(false);
-        if (answer) done(true);
+        if (!answer) return;
+        setNote(null);
+        done(true);
       }}
     >
       <Textarea
@@ -24,7 +28,7 @@ export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean
         autosize
         minRows={1}
         label="Why is it false? (may stay empty)"
-        value={note}
+        value={note ?? ""}
         onChange={(event) => setNote(event.currentTarget.value)}
       />
       <div className={classes.tools}>
@@ -40,15 +44,19 @@ export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean
 }
 
 export function QuarantineFact({ fact, done }: { fact: string; done: () => void }) {
-  const [correction, setCorrection] = useState("");
+  const [draft, setCorrection] = useDraft(`correction ${fact}`);
+  const correction = draft ?? "";
   const [planned, setPlanned] = useState<Planned[] | null>(null);
+  const [partial, setPartial] = useState(false);
   const [problem, setProblem] = useState<Error | null>(null);
   const [busy, setBusy] = useState(false);
   const ask = async () => {
     setBusy(true);
     setProblem(null);
     try {
-      setPlanned((await plan(fact, correction)).agents as unknown as Planned[]);
+      const answer = await plan(fact, correction);
+      setPlanned(answer.agents as unknown as Planned[]);
+      setPartial(answer.truncated ?? false);
     } catch (error) {
       setProblem(error as Error);
     }
@@ -62,9 +70,11 @@ export function QuarantineFact({ fact, done }: { fact: string; done: () => void 
         event.preventDefault();
         if (planned === null) return ask();
         setBusy(true);
-        const answer = await quarantine(fact, correction);
+        const answer = await quarantine(fact, correction, partial);
         setBusy(false);
-        if (answer) done();
+        if (!answer) return;
+        setCorrection(null);
+        done();
       }}
     >
       <Textarea
@@ -89,6 +99,11 @@ export function QuarantineFact({ fact, done }: { fact: string; done: () => void 
               <p className={classes.none}>
                 {planned.length} would be paused and told (each can be undone); nothing has happened yet:
               </p>
+              {partial && (
+                <p className={classes.none}>
+                  It spread further than can be looked at: whoever is beyond is not reached by this.
+                </p>
+              )}
               <ul className={classes.plain}>
                 {planned.map((one) => (
                   <li key={`${one.agent_id} ${one.session_id}`}>

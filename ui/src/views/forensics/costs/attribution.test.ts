@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import {
+  cell,
+  csvOf,
+  fileName,
+  jsonOf,
+  type Line,
+  linesOfBranches,
+  linesOfCosts,
+  looking,
+  sinceOf,
+  sorted,
+} from "./attribution";
+
+const line = (name: string, cost: number, tokens = 0): Line => ({
+  key: name,
+  id: name,
+  name,
+  also: "",
+  cost,
+  share: 0.5,
+  tokens,
+  calls: 1,
+});
+
+describe("what the board looks at", () => {
+  it("is the last hour by agent, unless the address says another that exists", () => {
+    expect(looking({})).toEqual({ by: "agent", span: "1h", agent: undefined, session: undefined });
+    expect(looking({ by: "branch", span: "24h", session: "s" }).session).toBe("s");
+    expect(looking({ by: "moon", span: "9y" })).toMatchObject({ by: "agent", span: "1h" });
+  });
+
+  it("drills only where the gateway can tell it", () => {
+    expect(looking({ by: "session", agent: "a", session: "s" })).toMatchObject({
+      agent: "a",
+      session: undefined,
+    });
+    expect(looking({ by: "tool", agent: "a", session: "s" })).toMatchObject({ agent: undefined });
+  });
+
+  it("asks by whole minutes, so that a second question is the same", () => {
+    const at = Date.parse("2026-11-16T14:38:33Z");
+    expect(sinceOf("1h", at)).toBe("2026-11-16T13:39:00.000Z");
+    expect(sinceOf("1h", at)).toBe(sinceOf("1h", at + 20_000));
+  });
+});
+
+describe("lines", () => {
+  it("name what named nothing", () => {
+    const answer = { by: "tool", items: [{ id: null, cost: 1, share: 1, tokens: 2, messages: 3 }] } as never;
+    expect(linesOfCosts(answer)[0]).toMatchObject({ name: "(no tool called)", id: null, calls: 3 });
+  });
+
+  it("of branches add up to all, with a line for what is not listed", () => {
+    const items = [
+      {
+        step: "x",
+        intent: null,
+        sequence_number: 7,
+        agents: [],
+        agent_id: null,
+        cost: 1,
+        share: 0.25,
+        tokens: 0,
+        steps: 1,
+      },
+    ];
+    const lines = linesOfBranches({ items, elsewhere: 3, total: 4 } as never);
+    expect(lines.reduce((sum, one) => sum + one.cost, 0)).toBe(4);
+    expect(lines[0]?.name).toBe("step #7");
+    expect(lines[1]).toMatchObject({ key: "elsewhere", share: 0.75 });
+  });
+
+  it("are sorted by cost, the dearest first, or as asked", () => {
+    const rows = [line("b", 1, 9), line("a", 3, 1)];
+    expect(sorted(rows, undefined).lines.map((one) => one.name)).toEqual(["a", "b"]);
+    expect(sorted(rows, "-cost").lines.map((one) => one.name)).toEqual(["b", "a"]);
+    expect(sorted(rows, "tokens").lines.map((one) => one.name)).toEqual(["b", "a"]);
+    expect(sorted(rows, "name").lines.map((one) => one.name)).toEqual(["a", "b"]);
+    expect(sorted(rows, "nonsense").id).toBe("cost");
+  });
+});
+
+describe("the file", () => {
+  it.each([
+    ["=SUM(A1)", "'=SUM(A1)"],
+    ["+1", "'+1"],
+    ["-1", "'-1"],
+    ["@x", "'@x"],
+    ['=HYPERLINK("http://x","y")', `"'=HYPERLINK(""http://x"",""y"")"`],
+    ["a,b", '"a,b"'],
+    ["two\nlines", '"two\nlines"'],
+    ["plain", "plain"],
+  ])("makes %j harmless and whole", (value, written) => expect(cell(value)).toBe(written));
+
+  it("keeps numbers numbers, also negative ones", () => expect(cell(-1.5)).toBe("-1.5"));
+
+  it("holds exactly the lines that are shown", () => {
+    const text = csvOf("agent", [line("=cmd", 1.25)], "A", "B");
+    expect(text).toBe(
+      "by,id,name,also,cost,share,tokens,calls,since,until\r\nagent,'=cmd,'=cmd,,1.25,0.5,0,1,A,B\r\n",
+    );
+    const told = JSON.parse(jsonOf("agent", [line("x", 1)], "A", "B", 1));
+    expect(told).toMatchObject({ by: "agent", total: 1, items: [{ id: "x", cost: 1 }] });
+    expect(told.items[0].key).toBeUndefined();
+    expect(fileName("agent", "2026-11-16T14:39:00Z", "csv")).toBe("costs-by-agent-2026-11-16-14-39.csv");
+  });
+});

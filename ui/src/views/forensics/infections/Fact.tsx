@@ -1,0 +1,253 @@
+// One fact: WHO STARTED IT and when, large; how it went from there, with the evidence of each step; whom it
+// reached; and what can be done. Marking false changes nothing for anybody; a quarantine pauses and tells.
+import { Button, Switch } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { unmark } from "~/acts/facts";
+import { useAnswer } from "~/api/questions";
+import type { InfectionAnswer } from "~/protocol/openapi";
+import { useKeys } from "~/shell/keys";
+import { useUrl } from "~/useUrl";
+import { MarkFalse, QuarantineFact } from "~/widgets/FactForms";
+import { Ago, Money } from "~/widgets/Figures";
+import { Tag } from "~/widgets/Mark";
+import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/people";
+import { exact } from "~/widgets/words";
+import deck from "../Deck.module.css";
+import { Evidence } from "./Evidence";
+import classes from "./Fact.module.css";
+import { reached } from "./hops";
+import { Scrub } from "./Scrub";
+import { Spread } from "./Spread";
+
+export function Fact({ id, onClose }: { id: string; onClose: () => void }) {
+  const asked = useAnswer(
+    "/v1/facts/{fact_id}/infection",
+    { limit: 500 },
+    { params: { fact_id: id }, every: 5_000, keep: true },
+  );
+  useKeys({ Backspace: { says: "Back to all facts", run: onClose } }, "Fact");
+  const back = (
+    <nav className={deck.crumbs} aria-label="Drill-down">
+      <button type="button" className={deck.link} onClick={onClose}>
+        ‹ all facts
+      </button>
+    </nav>
+  );
+  if (!asked.data)
+    return (
+      <section className={deck.deck} aria-label="A fact">
+        {back}
+        {asked.error?.code === 404 ? (
+          <Empty command="observatory demo --incident infection">
+            There is no fact {id} here. It may belong to another tenant, or it is not folded yet: that takes a
+            moment.
+          </Empty>
+        ) : asked.error ? (
+          <Trouble problem={asked.error} again={() => void asked.refetch()} />
+        ) : (
+          <Loading rows={8} />
+        )}
+      </section>
+    );
+  return (
+    <section className={deck.deck} aria-label={`Fact: ${asked.data.source.text}`}>
+      {back}
+      {asked.error && <p className={deck.stale}>Not up to date: {asked.error.message}</p>}
+      <Opened answer={asked.data} />
+    </section>
+  );
+}
+
+function Opened({ answer }: { answer: InfectionAnswer }) {
+  const [url, setUrl] = useUrl();
+  const { source, fact, counts, spend } = answer;
+  const weak = url.weak === "1";
+  const { agents, after, sessions } = reached(answer);
+  return (
+    <div className={classes.page}>
+      <header className={classes.who}>
+        <p className={classes.claim}>
+          {fact.marked_false && <Tag tone="alert">× marked false</Tag>} “{source.text}”
+        </p>
+        <h1 className={classes.started}>
+          Started by{" "}
+          {source.agent_id ? (
+            <Link to="/registry/$agentId" params={{ agentId: source.agent_id }}>
+              {source.agent_id}
+            </Link>
+          ) : (
+            "an agent not known"
+          )}
+          , <Ago at={answer.first_at} />
+        </h1>
+        <p className={classes.when}>
+          {exact(answer.first_at)}
+          {source.session_id && (
+            <>
+              , at{" "}
+              <Link
+                to="/sessions/$sessionId"
+                params={{ sessionId: source.session_id }}
+                search={
+                  {
+                    step: source.step ?? String(source.sequence_number),
+                    fact: source.fact_id,
+                    colour: "infection",
+                  } as never
+                }
+              >
+                step #{source.sequence_number} of session {source.session_id.slice(0, 8)}…
+              </Link>
+            </>
+          )}
+          . {agents} {agents === 1 ? "agent holds" : "agents hold"} it in {sessions}{" "}
+          {sessions === 1 ? "session" : "sessions"}; {after} only came after. <Money dollars={spend.strong} />{" "}
+          spent on it, <Money dollars={spend.weak} /> after it.
+        </p>
+        {fact.fact_id !== source.fact_id && (
+          <p className={classes.when}>
+            You opened a copy of it by {fact.agent_id ?? "somebody"}: what is told is of the first.
+          </p>
+        )}
+        <Acts answer={answer} />
+      </header>
+      <Panel
+        title="How it spread"
+        aside={
+          <Switch
+            size="xs"
+            labelPosition="left"
+            label={`with ${counts.weak_steps} that only came after`}
+            checked={weak}
+            onChange={(event) => setUrl({ weak: event.currentTarget.checked ? "1" : null }, true)}
+          />
+        }
+      >
+        <Spread answer={answer} weak={weak} />
+        {answer.truncated && (
+          <p className={classes.note}>It spread further than is looked at; this is where it is known.</p>
+        )}
+      </Panel>
+      <div className={classes.columns}>
+        <Panel title={`Evidence, step by step`}>
+          <Evidence answer={answer} weak={weak} />
+        </Panel>
+        <div className={classes.column}>
+          <Agents answer={answer} />
+          <Scrub answer={answer} />
+          <Others answer={answer} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Acts({ answer }: { answer: InfectionAnswer }) {
+  const [form, setForm] = useState<"false" | "quarantine" | null>(null);
+  const denied = useWhyNot("operate");
+  const names = useNames();
+  const off = { disabled: denied !== undefined, title: denied };
+  const mark = answer.fact.marked_false;
+  return (
+    <div className={classes.acts}>
+      {mark && (
+        <p className={classes.when}>
+          Marked false by {names(mark.marked_by)} <Ago at={mark.marked_at} />
+          {mark.note ? `: ${mark.note}` : ""}
+        </p>
+      )}
+      {form === null && (
+        <div className={classes.buttons}>
+          {mark ? (
+            <Button
+              size="compact-sm"
+              variant="default"
+              {...off}
+              onClick={() => void unmark(answer.fact.fact_id)}
+            >
+              Not false after all
+            </Button>
+          ) : (
+            <Button size="compact-sm" {...off} onClick={() => setForm("false")}>
+              Mark false…
+            </Button>
+          )}
+          <Button
+            size="compact-sm"
+            color="red"
+            variant="light"
+            {...off}
+            onClick={() => setForm("quarantine")}
+          >
+            Quarantine…
+          </Button>
+          {denied && <span className={classes.note}>{denied}</span>}
+        </div>
+      )}
+      {form === "false" && <MarkFalse fact={answer.fact.fact_id} done={() => setForm(null)} />}
+      {form === "quarantine" && <QuarantineFact fact={answer.source.fact_id} done={() => setForm(null)} />}
+    </div>
+  );
+}
+
+function Agents({ answer }: { answer: InfectionAnswer }) {
+  const [, setUrl] = useUrl();
+  return (
+    <Panel title={`Agents reached: ${answer.agents.length}`}>
+      <ul className={classes.agents}>
+        {answer.agents.slice(0, 100).map((one) => (
+          <li key={one.agent_id}>
+            <span title={one.strength === "strong" ? "holds it" : "only came after"}>
+              {one.strength === "strong" ? "●" : "○"}
+            </span>
+            <button
+              type="button"
+              className={deck.link}
+              onClick={() => one.agent_id && setUrl({ peek: `agent:${one.agent_id}` })}
+            >
+              {one.agent_id ?? "not known"}
+            </button>
+            <span className={classes.note}>
+              {one.strength === "strong" ? "holds it" : "came after"}, {one.sessions.length}{" "}
+              {one.sessions.length === 1 ? "session" : "sessions"}, <Money dollars={one.cost} />, first{" "}
+              <Ago at={one.first.at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function Others({ answer }: { answer: InfectionAnswer }) {
+  const [, setUrl] = useUrl();
+  const parts = [
+    { title: "In others' words", facts: answer.copies },
+    { title: "Facts that tainted steps added later", facts: answer.later_facts },
+    { title: "Said where nobody could have heard it", facts: answer.also_claimed },
+  ].filter((part) => part.facts.length > 0);
+  if (parts.length === 0) return null;
+  return (
+    <Panel title="Facts beside it">
+      {parts.map(({ title, facts }) => (
+        <div key={title} className={classes.others}>
+          <h3>
+            {title}: {facts.length}
+          </h3>
+          <ul>
+            {facts.slice(0, 10).map((one) => (
+              <li key={one.fact_id}>
+                <button type="button" className={deck.link} onClick={() => setUrl({ fact: one.fact_id })}>
+                  {one.text}
+                </button>{" "}
+                <span className={classes.note}>{one.agent_id}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      ))}
+    </Panel>
+  );
+}

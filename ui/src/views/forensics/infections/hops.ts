@@ -1,0 +1,91 @@
+// How a claim spread, made ready to be drawn and read: hops in time by agent, each with its evidence. Pure.
+import type { EvidenceItem, InfectedStep, InfectionAnswer } from "~/protocol/openapi";
+
+export const EVIDENCE: Record<EvidenceItem["kind"], { word: string; means: string }> = {
+  source: { word: "said it first", means: "the first who put it into memory" },
+  declared: { word: "read it", means: "the agent declared that it read this fact from memory" },
+  exact: { word: "repeated it", means: "the same words, whatever their case" },
+  near: { word: "paraphrased it", means: "the same numbers, names and dates in other words" },
+  derived: { word: "built on a later fact", means: "used another fact of a tainted step" },
+  descent: { word: "came after", means: "a child of such a step in the causal graph" },
+  message: { word: "was written to", means: "the next step of an agent that such a step wrote to" },
+};
+
+/** The best evidence of a step: what it is listed by. */
+export function best(step: InfectedStep): EvidenceItem | undefined {
+  return [...step.evidence].sort((a, b) => b.weight - a.weight)[0];
+}
+
+export interface Dot {
+  step: InfectedStep;
+  /** 0 at the first word, 1 at the last that is known of it. */
+  x: number;
+  row: number;
+  from: { x: number; row: number } | null;
+}
+
+export interface Lane {
+  agent: string;
+  strong: boolean;
+}
+
+export interface Drawn {
+  lanes: Lane[];
+  dots: Dot[];
+  /** Agents that are not drawn. */
+  more: number;
+}
+
+/** One lane an agent in the order they were reached, the strong before the weak; so many as can be read. */
+export function drawn(answer: InfectionAnswer, most: number, weak: boolean): Drawn {
+  const steps = answer.steps.filter((step) => weak || step.strength === "strong");
+  const firsts = new Map<string, { at: number; strong: boolean }>();
+  for (const step of steps) {
+    const name = step.agent_id ?? "not known";
+    const known = firsts.get(name);
+    const strong = step.strength === "strong";
+    if (!known) firsts.set(name, { at: step.sequence_number, strong });
+    else {
+      known.at = Math.min(known.at, step.sequence_number);
+      known.strong ||= strong;
+    }
+  }
+  const source = answer.source.agent_id ?? "not known";
+  const all = [...firsts.entries()].sort(
+    ([a, one], [b, two]) =>
+      Number(b === source) - Number(a === source) ||
+      Number(two.strong) - Number(one.strong) ||
+      one.at - two.at,
+  );
+  const lanes = all.slice(0, most).map(([agent, { strong }]) => ({ agent, strong }));
+  const rows = new Map(lanes.map(({ agent }, n) => [agent, n]));
+  const times = steps.map((step) => Date.parse(step.at));
+  const [start, end] = [Math.min(...times), Math.max(...times)];
+  const at = (step: { at: string }) => (end > start ? (Date.parse(step.at) - start) / (end - start) : 0);
+  const places = new Map<number, { x: number; row: number }>();
+  for (const step of steps) {
+    const row = rows.get(step.agent_id ?? "not known");
+    if (row !== undefined) places.set(step.sequence_number, { x: at(step), row });
+  }
+  const dots = steps.flatMap((step): Dot[] => {
+    const place = places.get(step.sequence_number);
+    if (!place) return [];
+    const cause = best(step);
+    const from =
+      cause && cause.kind !== "source" && cause.from_sequence_number !== step.sequence_number
+        ? (places.get(cause.from_sequence_number) ?? null)
+        : null;
+    return [{ step, ...place, from }];
+  });
+  return { lanes, dots, more: all.length - lanes.length };
+}
+
+/** "3 agents in 2 sessions": strong ones only, they hold it. */
+export function reached(answer: InfectionAnswer): { agents: number; after: number; sessions: number } {
+  const strong = answer.agents.filter((one) => one.strength === "strong");
+  return {
+    agents: strong.length,
+    after: answer.agents.length - strong.length,
+    sessions: new Set(strong.flatMap((one) => one.sessions)).size,
+  };
+}

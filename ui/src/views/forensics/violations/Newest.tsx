@@ -1,0 +1,35 @@
+// The newest refused messages: who, which version, why, and the hash that is all there is of each.
+import { Link } from "@tanstack/react-router";
+import type { ViolationItem } from "~/protocol/openapi";
+import { Ago, Id } from "~/widgets/Figures";
+import classes from "./Violations.module.css";
+
+export function Newest({ items }: { items: readonly ViolationItem[] }) {
+  return (
+    <ol className={classes.newest} aria-label="Newest violations">
+      {items.map((one) => (
+        <li key={one.sequence_number}>
+          <span className={classes.line}>
+            <span aria-hidden className={classes.mark}>
+              !
+            </span>
+            {one.agent_id ? (
+              <Link to="/registry/$agentId" params={{ agentId: one.agent_id }}>
+                {one.agent_id}
+              </Link>
+            ) : (
+              "could not be read"
+            )}
+            <span className={classes.faint}>
+              {one.capability_version ?? "no version"} · <Ago at={one.at} />
+            </span>
+          </span>
+          <span className={classes.reason}>{one.reason}</span>
+          <span className={classes.faint}>
+            event #{one.sequence_number}, <Id id={one.raw_payload_hash} length={18} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
