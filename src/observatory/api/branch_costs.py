@@ -26,7 +26,7 @@ from observatory.protocol.clock import from_ns
 
 HOUR = 60  # minutes
 LONGEST_SPAN = 31 * 24 * HOUR
-READ_WHOLE = 48  # sessions
+READ_WHOLE = 24  # sessions
 Row = dict[str, Any]
 
 

@@ -103,7 +103,7 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
             </>
           )}
           . {agents} {agents === 1 ? "agent holds" : "agents hold"} it in {sessions}{" "}
-          {sessions === 1 ? "session" : "sessions"}; {after} only came after. <Money dollars={spend.strong} />{" "}
+          {sessions === 1 ? "session" : "sessions"}; {after} more only came after. <Money dollars={spend.strong} />{" "}
           spent on it, <Money dollars={spend.weak} /> after it.
         </p>
         {fact.fact_id !== source.fact_id && (
@@ -119,7 +119,7 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
           <Switch
             size="xs"
             labelPosition="left"
-            label={`with ${counts.weak_steps} that only came after`}
+            label={`with ${counts.weak_steps} steps that only came after`}
             checked={weak}
             onChange={(event) => setUrl({ weak: event.currentTarget.checked ? "1" : null }, true)}
           />

@@ -37,7 +37,7 @@ export function Spread({ answer, weak }: { answer: InfectionAnswer; weak: boolea
             />
           ) : null,
         )}
-        {dots.map(({ step, x: part, row }) => {
+        {dots.map(({ step, x: part, row, first: reached }) => {
           const first = step.sequence_number === answer.source.sequence_number;
           return (
             // biome-ignore lint/a11y/noStaticElementInteractions: for the mouse; the table has the same as a link
@@ -45,7 +45,7 @@ export function Spread({ answer, weak }: { answer: InfectionAnswer; weak: boolea
               key={step.sequence_number}
               cx={x(part)}
               cy={y(row)}
-              r={first ? 6 : 4}
+              r={first ? 6 : reached ? 5 : 2.5}
               className={first ? classes.source : step.strength === "strong" ? classes.strong : classes.weak}
               data-chosen={url.at === String(step.sequence_number) || undefined}
               onClick={() => setUrl({ at: String(step.sequence_number) }, true)}
@@ -56,7 +56,8 @@ export function Spread({ answer, weak }: { answer: InfectionAnswer; weak: boolea
         })}
       </svg>
       <p className={classes.note}>
-        ◉ said it first, ● holds it, ○ only came after. Left is earlier.
+        ◉ said it first, ● holds it, ○ only came after. Lines: how it came to each. Left is earlier, the first
+        minute drawn widest.
         {more > 0 && ` ${more} more ${more === 1 ? "agent is" : "agents are"} in the list below.`}
       </p>
     </div>

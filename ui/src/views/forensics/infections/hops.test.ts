@@ -49,9 +49,10 @@ describe("a spread", () => {
 
   it("draws each step from where it has it, by its best evidence", () => {
     const { dots } = drawn(told, 9, true);
-    expect(dots.map(({ x }) => x)).toEqual([0, 0.2, 0.4, 1]);
+    expect(dots.map(({ x }) => x)).toEqual([0, Math.log(3) / Math.log(11), Math.log(5) / Math.log(11), 1]);
     expect(dots[0]?.from).toBeNull();
-    expect(dots.at(-1)?.from).toEqual({ x: 0.4, row: 1 });
+    expect(dots[2]).toMatchObject({ from: { x: 0, row: 0 }, first: true });
+    expect(dots[3]).toMatchObject({ from: null, first: false });
     expect(best(step(5, "b", 1))?.kind).toBe("declared");
   });
 

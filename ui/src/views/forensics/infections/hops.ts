@@ -18,6 +18,8 @@ export function best(step: InfectedStep): EvidenceItem | undefined {
 
 export interface Dot {
   step: InfectedStep;
+  /** The agent's first: how it came to it is drawn, later ones are small. */
+  first: boolean;
   /** 0 at the first word, 1 at the last that is known of it. */
   x: number;
   row: number;
@@ -61,21 +63,28 @@ export function drawn(answer: InfectionAnswer, most: number, weak: boolean): Dra
   const rows = new Map(lanes.map(({ agent }, n) => [agent, n]));
   const times = steps.map((step) => Date.parse(step.at));
   const [start, end] = [Math.min(...times), Math.max(...times)];
-  const at = (step: { at: string }) => (end > start ? (Date.parse(step.at) - start) / (end - start) : 0);
+  // The first minute decides who has it; a straight scale would crush it under hours of repetition.
+  const stretched = (ms: number) => Math.log1p(ms / 1000);
+  const at = (step: { at: string }) =>
+    end > start ? stretched(Date.parse(step.at) - start) / stretched(end - start) : 0;
   const places = new Map<number, { x: number; row: number }>();
   for (const step of steps) {
     const row = rows.get(step.agent_id ?? "not known");
     if (row !== undefined) places.set(step.sequence_number, { x: at(step), row });
   }
+  const had = new Set<number>();
   const dots = steps.flatMap((step): Dot[] => {
     const place = places.get(step.sequence_number);
     if (!place) return [];
-    const cause = best(step);
+    // How it came to each agent; that it says it again needs no further line.
+    const first = !had.has(place.row);
+    had.add(place.row);
+    const cause = first ? best(step) : undefined;
     const from =
       cause && cause.kind !== "source" && cause.from_sequence_number !== step.sequence_number
         ? (places.get(cause.from_sequence_number) ?? null)
         : null;
-    return [{ step, ...place, from }];
+    return [{ step, first, ...place, from }];
   });
   return { lanes, dots, more: all.length - lanes.length };
 }
