@@ -298,8 +298,8 @@ function columnsFor(by: By, most: number): Column<Line>[] {
     {
       id: "share",
       title: "Share of all",
-      width: "28%",
-      from: 420,
+      width: "32%",
+      from: 300,
       cell: (line) => (
         <Share of={most > 0 ? line.share / most : 0} text={`${(line.share * 100).toFixed(1)} %`} />
       ),

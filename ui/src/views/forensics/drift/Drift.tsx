@@ -1,6 +1,6 @@
 // Who disagrees with whom about what: the open ones first; the chosen one with its values side by side, their
 // sources, and the ruling that ends it. Below: who uses tools unlike its kind.
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import { useAnswer } from "~/api/questions";
 import type { ConflictItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
@@ -55,7 +55,11 @@ export function Drift() {
   const asked = useAnswer("/v1/drift", { hours: 168 }, { every: 5_000, keep: true });
   const conflicts = useMemo(() => ordered(asked.data?.conflicts ?? []), [asked.data]);
   const open = conflicts.filter((one) => one.reconciled === null).length;
-  const chosen = conflicts.find((one) => keyOf(one) === url.conflict) ?? conflicts[0];
+  // Without a choice the first that was seen stays: a newer one must not take the place of what is being ruled.
+  const pinned = useRef<string | undefined>(undefined);
+  const named = (key: string | undefined) => conflicts.find((one) => keyOf(one) === key);
+  const chosen = named(url.conflict) ?? named(pinned.current) ?? conflicts[0];
+  pinned.current = chosen && keyOf(chosen);
   useKeys(
     {
       t: {

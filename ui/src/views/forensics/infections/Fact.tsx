@@ -103,8 +103,8 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
             </>
           )}
           . {agents} {agents === 1 ? "agent holds" : "agents hold"} it in {sessions}{" "}
-          {sessions === 1 ? "session" : "sessions"}; {after} more only came after. <Money dollars={spend.strong} />{" "}
-          spent on it, <Money dollars={spend.weak} /> after it.
+          {sessions === 1 ? "session" : "sessions"}; {after} more only came after.{" "}
+          <Money dollars={spend.strong} /> spent on it, <Money dollars={spend.weak} /> after it.
         </p>
         {fact.fact_id !== source.fact_id && (
           <p className={classes.when}>
