@@ -38,7 +38,7 @@ async def served(door: OtlpIn, address: str, most_bytes: int) -> AsyncIterator[N
     server.add_generic_rpc_handlers(
         tuple(
             grpc.method_handlers_generic_handler(
-                service, {"Export": grpc.unary_unary_rpc_method_handler(_Export(door, signal))}
+                service, {"Export": grpc.unary_unary_rpc_method_handler(_Export(door, signal).call)}
             )
             for service, signal in METHODS.items()
         )
@@ -62,7 +62,7 @@ class _Export:
     def __init__(self, door: OtlpIn, signal: Signal) -> None:
         self._door, self._signal = door, signal
 
-    async def __call__(self, request: bytes, context: Any) -> bytes:
+    async def call(self, request: bytes, context: Any) -> bytes:
         import grpc
 
         codes = {code.value[0]: code for code in grpc.StatusCode}

@@ -51,7 +51,6 @@ AGENT: Final = (
     "gen_ai.agent.name",
     "agent.name",
     "agent_name",
-    "traceloop.entity.name",
     "gen_ai.agent.id",
     "agent_id",
 )

@@ -82,7 +82,7 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
             "step_id": str(uuid.uuid5(NAMESPACE, named)),
             "session_id": session or trace,
         },
-        "identity": identity(bound, [said], log.resource, said),
+        "identity": identity(bound, values.first(said, words.AGENT), log.resource, said),
         "cognition": {"intent": intent[:INTENT]},
         "action": action,
     }

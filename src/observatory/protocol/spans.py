@@ -85,7 +85,9 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally) ->
             "step_id": step_id(span.trace_id, span.span_id),
             "session_id": session or trace,
         },
-        "identity": identity(bound, [one.attributes for one in lines], span.resource, said),
+        "identity": identity(
+            bound, next((one for one in map(_agent_of, lines) if one), None), span.resource, said
+        ),
         "cognition": {"intent": _intent(kind, span.name, said)},
         "action": {
             "status": "failure" if span.failed or said.get("success") in (False, "false") else "success",
@@ -136,15 +138,13 @@ def _ancestry(span: Span, family: Family) -> tuple[str | None, list[Span]]:
     return parent, lines
 
 
-def identity(
-    bound: str | None, lines: Sequence[Attributes], resource: Attributes, said: Attributes
-) -> dict[str, Any]:
+def identity(bound: str | None, told: Any, resource: Attributes, said: Attributes) -> dict[str, Any]:
+    """`told`: the agent as it is named; without one the service is the agent."""
     kind = "observatory.agent_type"
     service = values.name(resource.get("service.name")) or "unknown_service"
-    told = next((values.name(one) for one in map(_agent, lines) if one), None)
     version = values.first(said, words.AGENT_VERSION) or resource.get("service.version")
     found: dict[str, Any] = {
-        "agent_id": bound or told or service,
+        "agent_id": bound or values.name(told) or service,
         "agent_type": values.name(said.get(kind) or resource.get(kind)) or service,
         "capability_version": values.version(version) if isinstance(version, str) else values.NO_VERSION,
     }
@@ -154,14 +154,17 @@ def identity(
     return found
 
 
-def _agent(said: Attributes) -> Any:
-    """An entity's name of OpenLLMetry is an agent's only where the span is one."""
-    for key in words.AGENT:
-        if key == "traceloop.entity.name" and said.get("traceloop.span.kind") not in ("agent", "workflow"):
-            continue
-        if said.get(key):
-            return said[key]
-    return None
+def _agent_of(span: Span) -> Any:
+    """As an attribute names it; an agent's own span has its name, for want of another."""
+    said = span.attributes
+    if (told := values.first(said, words.AGENT)) is not None:
+        return told
+    if said.get("openinference.span.kind") == "AGENT":
+        return span.name
+    if said.get("traceloop.span.kind") in ("agent", "workflow"):
+        return said.get("traceloop.entity.name")
+    is_call = said.get("gen_ai.operation.name") == "invoke_agent" and span.name.startswith("invoke_agent ")
+    return span.name.removeprefix("invoke_agent ") if is_call else None
 
 
 def _tool(said: Attributes, title: str) -> str:
