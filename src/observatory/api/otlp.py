@@ -56,13 +56,14 @@ class OtlpIn:
             outcome = await self.take(who, signal, body, form)
             await _answer(send, 200, reply(signal, form, outcome.rejected, outcome.told), form)
         except BodyError as error:
-            await _answer(send, error.code, trouble(form, error.code, error.answer.detail or ""), form)
+            told = error.answer
+            await _answer(send, error.code, trouble(form, error.code, told.reason, told.detail or ""), form)
         except NotOtlp as fault:
-            await _answer(send, 400, trouble(form, 400, str(fault)), form)
+            await _answer(send, 400, trouble(form, 400, "not_otlp", str(fault)), form)
         except QueueFull as full:
-            await _answer(send, 429, trouble(form, 429, str(full)), form, full.retry_after_s)
+            await _answer(send, 429, trouble(form, 429, "queue_full", str(full)), form, full.retry_after_s)
         except (GatewayStopped, NotStored) as stopped:
-            await _answer(send, 503, trouble(form, 503, str(stopped)), form, 1)
+            await _answer(send, 503, trouble(form, 503, "not_durable", str(stopped)), form, 1)
 
     async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:
         """All of a request, durable or told of; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""

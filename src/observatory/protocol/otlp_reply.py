@@ -29,9 +29,10 @@ def reply(signal: Literal["traces", "logs"], form: Form, rejected: int, told: st
     return b"\x0a" + varint(len(inner)) + inner
 
 
-def trouble(form: Form | None, code: int, told: str) -> bytes:
-    """A google.rpc.Status: code = 1, message = 2."""
+def trouble(form: Form | None, code: int, reason: str, told: str) -> bytes:
+    """A google.rpc.Status: code = 1, message = 2; as JSON also what our every refusal says."""
     if form != "protobuf":
-        return msgspec.json.encode({"code": CODES.get(code, 13), "message": told})
+        refused = {"status": "refused", "reason": reason, "detail": told}
+        return msgspec.json.encode({"code": CODES.get(code, 13), "message": told, **refused})
     text = told.encode()
     return b"\x08" + varint(CODES.get(code, 13)) + b"\x12" + varint(len(text)) + text

@@ -131,6 +131,7 @@ def test_answers_are_read_by_the_official_messages_s811() -> None:
     assert json.loads(reply("logs", "json", 2, "x")) == {
         "partialSuccess": {"rejectedLogRecords": "2", "errorMessage": "x"}
     }
-    status = Status.FromString(trouble("protobuf", 429, "full"))
+    status = Status.FromString(trouble("protobuf", 429, "queue_full", "full"))
     assert (status.code, status.message) == (8, "full")
-    assert json.loads(trouble(None, 415, "x")) == {"code": 3, "message": "x"}
+    told = json.loads(trouble(None, 415, "unsupported_media_type", "x"))
+    assert (told["code"], told["message"], told["status"]) == (3, "x", "refused")

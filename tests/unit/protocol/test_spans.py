@@ -23,7 +23,7 @@ LIMITS = Limits(message_bytes=1 << 20)
 
 def span(name: str = "chat m", /, number: int = 1, parent: int = 0, kind: int = 1, **more: Any) -> Span:
     attributes = more.pop("attributes", {})
-    told = {
+    told: Json = {
         "trace_id": TRACE,
         "span_id": f"{number:016x}",
         "parent_id": f"{parent:016x}" if parent else "",
@@ -44,7 +44,7 @@ def span(name: str = "chat m", /, number: int = 1, parent: int = 0, kind: int = 
 
 
 def log(name: str, attributes: Json, **more: Any) -> Log:
-    told = {
+    told: Json = {
         "trace_id": "",
         "span_id": "",
         "name": name,
