@@ -9,11 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, export, log, loops, rates, scale, stages, verification
+from bench import channels, export, log, loops, otlp_in, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
 NAMES = (
     *("ingest", "single", "violations", "stages", "channels", "loops", "log", "export"),
+    "otlp_in",
     *("postgres", "million", "verify"),
 )
 
@@ -35,6 +36,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "loops": loops.loops,
         "log": log.log,
         "export": export.export,
+        "otlp_in": otlp_in.otlp_in,
         "postgres": scale.postgres,
     }
     plain[name](report, folder)

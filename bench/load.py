@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import Literal
 
 from bench.messages import Mesh
+from bench.spans import Batch, batches
 
-Kind = Literal["logs", "violations"]
+Kind = Literal["logs", "violations", "spans"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ def request_bytes(port: int, key: str, body: bytes, is_batch: bool) -> bytes:
 
 
 def build(job: Job, mesh: Mesh) -> list[Request]:
+    if job.kind == "spans":
+        return [_spans(job, part) for part in batches(job.messages, job.lines)]
     bodies = mesh.logs(job.messages) if job.kind == "logs" else mesh.violations(job.messages)
     code = b"202" if job.kind == "logs" else b"422"
     if not job.lines:
@@ -90,6 +93,15 @@ def build(job: Job, mesh: Mesh) -> list[Request]:
         )
         for part in chunks
     ]
+
+
+def _spans(job: Job, batch: Batch) -> Request:
+    """All of them taken is answered with nothing at all."""
+    head = (
+        f"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:{job.port}\r\nAuthorization: Bearer {job.key}\r\n"
+        f"Content-Type: application/x-protobuf\r\nContent-Length: {len(batch.body)}\r\n\r\n"
+    )
+    return Request(head.encode() + batch.body, batch.spans, b"HTTP/1.1 200", b"")
 
 
 class _Wire:

@@ -71,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_key_passphrase: str = ""
     log_public: bool = False
     egress_allow: tuple[str, ...] = ()
+    otlp_grpc: str = ""
     smtp_url: str = ""
     smtp_from: str = ""
     webhook_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=16 << 20)] = 1 << 20

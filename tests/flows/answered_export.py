@@ -20,6 +20,12 @@ def exported(own: Tenant) -> Answers:
     yield "create_exporter", http.post("/v1/exporters", json=body | {"url": "http://192.0.2.1"})
     path = f"/v1/exporters/{made.json()['exporter_id']}"
     yield "list_exporters", http.get("/v1/exporters")
+    yield "otlp_status", http.get("/v1/otlp")
+    for name in ("otlp_traces", "otlp_logs"):
+        door = f"/v1/{name.removeprefix('otlp_')}"
+        yield name, http.post(door, json={})
+        yield name, http.post(door, content=b"{", headers={"content-type": "application/json"})
+        yield name, http.post(door, content=b"", headers={"content-type": "application/x-protobuf"})
     yield "get_exporter", http.get(path)
     yield "get_exporter", http.get("/v1/exporters/none")
     yield "change_exporter", http.patch(path, json={"filters": {"agents": ["ada"]}})

@@ -15,6 +15,7 @@ from litestar.routes import HTTPRoute
 
 from observatory.api.app import litestar_app
 from observatory.api.hook_shapes import HOOK_DOORS
+from observatory.api.otlp import PATHS as OTLP
 from observatory.api.peer_shapes import OFFERED, WITNESS_DOORS
 from observatory.api.windows_door import ROUTES
 from tests.flows import (
@@ -56,7 +57,7 @@ def test_every_served_route_is_in_the_document(document: Json) -> None:
         for method in route.methods - {"OPTIONS", "HEAD"}
         if not route.path.startswith("/internal-openapi")
     }
-    served.add(("/v1/messages", "post"))
+    served |= {(path, "post") for path in ("/v1/messages", *OTLP)}
     described = {(path, method) for path, methods in document["paths"].items() for method in methods}
     assert {path for path, _ in served - described} == PAGES | WINDOWS
     assert described <= served

@@ -59,6 +59,7 @@ from observatory.api.log import proof_log
 from observatory.api.log_health import unsigned
 from observatory.api.memory import memory
 from observatory.api.metrics import told as metrics_told
+from observatory.api.otlp_status import otlp_router
 from observatory.api.panels import panels
 from observatory.api.peers import peers_router
 from observatory.api.policies import policies
@@ -266,6 +267,7 @@ HANDLERS: list[Any] = [
     dead_letters_router,
     webhooks_router,
     exporters_router,
+    otlp_router,
     witness_router,
     hooks_router,
     hook_door,

@@ -23,6 +23,8 @@ from observatory.api.ingest import Ingest
 from observatory.api.live import Live
 from observatory.api.mcp_door import PATH as MCP
 from observatory.api.mcp_door import McpDoor
+from observatory.api.otlp import PATHS as OTLP
+from observatory.api.otlp import OtlpIn
 from observatory.api.sockets import STOPPING, Socket
 from observatory.protocol.answers import Refused
 
@@ -41,6 +43,7 @@ class Face:
         self._house = house
         self._litestar = litestar_app(house)
         self._ingest = Ingest(house)
+        self.otlp = OtlpIn(house, self._ingest)
         self._live = Live(house)
         self._channel = channel.AgentChannel(house)
         self._mcp = McpDoor(house, self)
@@ -82,6 +85,9 @@ class Face:
             if path == MESSAGES and scope["method"] == "POST":
                 scope["path_template"] = MESSAGES
                 await self._ingest.post(scope, receive, send)
+            elif path in OTLP and scope["method"] == "POST":
+                scope["path_template"] = path
+                await self.otlp.post(scope, receive, send)
             elif path == MCP:
                 scope["path_template"] = MCP
                 await self._mcp(scope, receive, send)

@@ -13,6 +13,7 @@ from litestar.di import NamedDependency
 from observatory.api.auth import Auth
 from observatory.api.doors import Doors
 from observatory.api.insight_lag import InsightLag
+from observatory.api.otlp_seen import Seen
 from observatory.api.pace import Pace
 from observatory.daemons.alerts import Alerts
 from observatory.daemons.child import Child
@@ -75,6 +76,7 @@ class House:
     called: Pace = field(default_factory=lambda: Pace(burst=600, per_s=20))
     hooks: Hooks = field(init=False)  # made with the house it works for
     mcp: McpRoom | None = None
+    otlp_seen: dict[str, Seen] = field(default_factory=dict)  # by tenant
     measured: list[Measured] = field(default_factory=list)  # who is asked for `/metrics`
     stopping: bool = False  # told to stop: what is inside is finished, nothing more comes in
     draining: list[Drains] = field(default_factory=list)  # who is waited for then, for a while

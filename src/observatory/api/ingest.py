@@ -50,7 +50,7 @@ class Ingest:
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         try:
-            scope["observatory.who"] = principal = await self._admit(headers)
+            scope["observatory.who"] = principal = await self.admit(headers)
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if kind not in (JSON, NDJSON):
                 raise BodyError(
@@ -58,7 +58,7 @@ class Ingest:
                     "unsupported_media_type",
                     "send Content-Type application/json, or application/x-ndjson for batches",
                 )
-            body = await self._body(headers, receive)
+            body = await self.body(headers, receive)
             if body is None:
                 return  # the client went away before it had said everything; nothing was taken
             if kind == JSON:
@@ -74,7 +74,7 @@ class Ingest:
             answer = encode(Refused(reason="stopping", detail=str(stopped)))
             await self._answer(send, 503, answer, [(b"retry-after", b"1")])
 
-    async def _admit(self, headers: dict[bytes, bytes]) -> Principal:
+    async def admit(self, headers: dict[bytes, bytes]) -> Principal:
         principal = await self._house.auth.identify(headers)
         if principal is None:
             raise BodyError(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…'")
@@ -84,7 +84,7 @@ class Ingest:
             raise BodyError(403, "not_allowed", f"the role {principal.role} may not send messages")
         return principal
 
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+    async def body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         limit = self._house.settings.request_bytes
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit:

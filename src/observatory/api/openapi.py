@@ -14,6 +14,7 @@ from litestar import Litestar
 
 from observatory.api.hook_shapes import HOOK_DOORS
 from observatory.api.log_shapes import LOG_PLAIN
+from observatory.api.otlp_seen import operation_of
 from observatory.api.peer_shapes import OFFERED, PEER_PLAIN, WITNESS_DOORS
 from observatory.api.shapes import ANSWERS
 from observatory.api.verification import VerifyAnswer
@@ -72,6 +73,8 @@ def openapi(app: Litestar) -> dict[str, Any]:
                 _describe(operation, known)
     message = {"oneOf": [known[DecisionLog], known[AnyEnvelope]]}
     document["paths"].setdefault("/v1/messages", {})["post"] = _ingest(message, known)
+    for signal in ("traces", "logs"):
+        document["paths"].setdefault(f"/v1/{signal}", {})["post"] = operation_of(signal)
     document["paths"] = dict(sorted(document["paths"].items()))
     return document
 

@@ -19,6 +19,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from observatory.api import otlp_grpc
 from observatory.api.face import Face
 from observatory.api.house import House
 from observatory.api.sockets import GOODBYE
@@ -102,8 +103,9 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
     # Messages make no cycles: what start-up built is never looked at again, the rest seldom.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    face = Face(house)
     config = uvicorn.Config(
-        Face(house),
+        face,
         loop="uvloop",
         http="httptools",
         ws=_Farewell,
@@ -115,4 +117,5 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         timeout_graceful_shutdown=settings.shutdown_s,  # type: ignore[arg-type]  # waited for as seconds
         h11_max_incomplete_event_size=65_536,
     )
-    await _Server(config, ready, house).serve(sockets=[listener])
+    async with otlp_grpc.served(face.otlp, settings.otlp_grpc, settings.request_bytes):
+        await _Server(config, ready, house).serve(sockets=[listener])

@@ -42,6 +42,7 @@ from observatory.api.kill_switch import (
     ReleasedKillSwitch,
 )
 from observatory.api.log_shapes import LOG_ANSWERS
+from observatory.api.otlp_seen import OTLP_ANSWERS
 from observatory.api.panels import PANEL_ANSWERS
 from observatory.api.peer_shapes import PEER_ANSWERS
 from observatory.api.policies import PolicyItem, PolicyList, RemovedPolicy
@@ -275,6 +276,7 @@ ANSWERS: dict[str, Any] = (
     | SCHEDULE_ANSWERS
     | WEBHOOK_ANSWERS
     | EXPORTER_ANSWERS
+    | OTLP_ANSWERS
     | REDACTION_ANSWERS
     | SEARCH_ANSWERS
     | THOUGHT_ANSWERS

@@ -93,10 +93,10 @@ class Committer:
         return self._put(tenant_id, items, [item.size for item in items], None)
 
     def enqueue_bodies(
-        self, tenant_id: str, bodies: Sequence[bytes], judge: Judge
+        self, tenant_id: str, bodies: Sequence[Any], judge: Judge, sizes: list[int] | None = None
     ) -> asyncio.Future[list[Verdict]]:
-        """The same for bodies as they came; the lane judges them."""
-        return self._put(tenant_id, bodies, [len(body) for body in bodies], judge)
+        """The same for bodies as they came; the lane judges them. Of what is not bytes the sizes are told."""
+        return self._put(tenant_id, bodies, sizes or [len(body) for body in bodies], judge)
 
     async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
         """`enqueue` and wait. A caller that is cancelled loses the answer, never the act."""

@@ -12,7 +12,7 @@ from observatory.state import Act, Submission, Verdict
 
 log = logging.getLogger("observatory.gateway")
 # Reads one body: what goes on to the corridor, or the answer when nothing does.
-Judge = Callable[[bytes], Submission | Verdict]
+Judge = Callable[[Any], Submission | Verdict]
 FAILED = Verdict(500, Refused(reason="internal_error", detail="this message was not accepted"))
 
 

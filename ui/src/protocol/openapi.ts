@@ -2258,6 +2258,19 @@ export type Ordered = {
   note?: string | null;
 };
 
+export type OtlpAnswer = {
+  cut: number;
+  grpc: string | null;
+  log_records: number;
+  not_agents: number;
+  recorded: number;
+  refused: number;
+  spans: number;
+  sums_left: number;
+  unmapped: UnmappedName[];
+  without_tokens: number;
+};
+
 export type OwnWitness = {
   name: string;
   url: string;
@@ -3495,6 +3508,11 @@ export type TriggeredBy = {
   decision_id?: string | null;
 };
 
+export type UnmappedName = {
+  count: number;
+  name: string;
+};
+
 export type Upcoming = {
   items: UpcomingItem[];
   next_cursor: null;
@@ -3847,11 +3865,13 @@ export interface Answers {
   "GET /v1/log/{tenant_id}/checkpoint": unknown;
   "GET /v1/log/{tenant_id}/tile/{level}/{tile}": unknown;
   "POST /v1/logins": LoginAnswer;
+  "POST /v1/logs": Record<string, unknown>;
   "GET /v1/memory": PageOfMemoryItem;
   "GET /v1/messages": PageOfMessageItem;
   "POST /v1/messages": unknown;
   "POST /v1/messages/shred": ShredAnswer;
   "GET /v1/messages/{message_id}": MessageItem;
+  "GET /v1/otlp": OtlpAnswer;
   "GET /v1/peers": PeersAnswer;
   "POST /v1/peers": PeerItem;
   "DELETE /v1/peers/{peer_id}": PeerRemoved;
@@ -3919,6 +3939,7 @@ export interface Answers {
   "GET /v1/thought-sessions": ThoughtSessionList;
   "POST /v1/thought-sessions": StartedSession;
   "POST /v1/thoughts": RecordedThought;
+  "POST /v1/traces": Record<string, unknown>;
   "GET /v1/users": PageOfUserItem;
   "POST /v1/users": UserItem;
   "PUT /v1/users/{user_id}": RoleAnswer;
@@ -3992,6 +4013,7 @@ export interface Bodies {
   "POST /v1/kill-switch/{kill_id}/confirm": Confirmation;
   "POST /v1/kill-switch/{kill_id}/release": Release;
   "POST /v1/logins": NewLogin;
+  "POST /v1/logs": Record<string, unknown>;
   "POST /v1/messages": DecisionLog | DecisionRequestEnvelope | DecisionResponseEnvelope | StatusAlertEnvelope | ArtifactShareEnvelope | ActionConfirmationEnvelope | HeartbeatEnvelope | TextEnvelope | SystemEventEnvelope;
   "POST /v1/messages/shred": MessageShredding;
   "POST /v1/peers": NewPeerBody;
@@ -4025,6 +4047,7 @@ export interface Bodies {
   "POST /v1/tenants": NewTenant;
   "POST /v1/thought-sessions": NewThoughtSession;
   "POST /v1/thoughts": NewThought;
+  "POST /v1/traces": Record<string, unknown>;
   "POST /v1/users": NewUser;
   "PUT /v1/users/{user_id}": NewRole;
   "PUT /v1/versions": VersionsOfType;

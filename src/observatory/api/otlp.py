@@ -1,0 +1,136 @@
+"""OTLP in: `POST /v1/traces` and `POST /v1/logs`, protobuf or JSON, gzip or plain; what agents already emit.
+
+Laws: as at the agents' own door, nothing is acknowledged before it is durable, and a body beyond the limits
+is dropped unread. The answer is OTLP's: what was not recorded is counted in `partial_success` with a
+sentence, what may be tried again is answered 429 or 503 with Retry-After, what never will be 4xx. What a span
+said and no step holds is counted by name and told at `GET /v1/otlp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from observatory.api.house import House
+from observatory.api.ingest import BodyError, Ingest, Receive, Scope, Send
+from observatory.api.otlp_seen import Seen, Signal
+from observatory.errors import GatewayStopped, QueueFull
+from observatory.protocol import otlp_read
+from observatory.protocol.otlp_read import Form, NotOtlp
+from observatory.protocol.otlp_reply import reply, trouble
+from observatory.protocol.span_events import steps_of_logs
+from observatory.protocol.span_values import Tally
+from observatory.protocol.spans import Step, steps_of_spans
+from observatory.state import Principal, Verdict
+
+PATHS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs"}
+FORMS: Final[dict[bytes, Form]] = {b"application/x-protobuf": "protobuf", b"application/json": "json"}
+NOT_AGENTS: Final = (
+    "{count} carry no agent's words (GenAI, OpenInference, OpenLLMetry or Claude Code) and were not recorded"
+)
+
+
+class Outcome(NamedTuple):
+    rejected: int
+    told: str
+
+
+class OtlpIn:
+    def __init__(self, house: House, ingest: Ingest) -> None:
+        self._house, self._ingest = house, ingest
+
+    async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        signal = PATHS[scope["path"]]
+        headers = dict(scope["headers"])
+        form = FORMS.get(headers.get(b"content-type", b"").partition(b";")[0].strip().lower())
+        try:
+            scope["observatory.who"] = who = await self._ingest.admit(headers)
+            if form is None:
+                detail = "send Content-Type application/x-protobuf or application/json"
+                raise BodyError(415, "unsupported_media_type", detail)
+            body = await self._ingest.body(headers, receive)
+            if body is None:
+                return  # the client went away before it had said everything; nothing was taken
+            outcome = await self.take(who, signal, body, form)
+            await _answer(send, 200, reply(signal, form, outcome.rejected, outcome.told), form)
+        except BodyError as error:
+            told = error.answer
+            await _answer(send, error.code, trouble(form, error.code, told.reason, told.detail or ""), form)
+        except NotOtlp as fault:
+            await _answer(send, 400, trouble(form, 400, "not_otlp", str(fault)), form)
+        except QueueFull as full:
+            await _answer(send, 429, trouble(form, 429, "queue_full", str(full)), form, full.retry_after_s)
+        except (GatewayStopped, NotStored) as stopped:
+            await _answer(send, 503, trouble(form, 503, "not_durable", str(stopped)), form, 1)
+
+    async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:
+        """All of a request, durable or told of; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""
+        # In a thread: a long batch read here would hold up every other client.
+        steps, tally = await asyncio.to_thread(_read, signal, body, form, who.agent_id)
+        wanted = [one for one in steps if one is not None]
+        limit = self._house.settings.batch_lines
+        if len(steps) > limit:
+            raise BodyError(413, "too_many", f"a request may have {limit} records at most")
+        verdicts: list[Verdict] = []
+        if wanted:
+            judge = partial(self._judge, who, self._house.clock())
+            sizes = [len(one.body) for one in wanted]
+            verdicts = await self._house.committer.enqueue_bodies(who.tenant_id, wanted, judge, sizes)
+        for code, times in Counter([verdict.code for verdict in verdicts]).items():
+            self._house.doors.count(code, times)
+        refused = [verdict for verdict in verdicts if verdict.code not in (200, 202)]
+        if wanted and all(verdict.code == 503 for verdict in verdicts):
+            raise NotStored("nothing can be made durable now; try again")
+        self.seen(who.tenant_id).note(signal, len(steps), len(wanted) - len(refused), len(refused), tally)
+        return Outcome(len(refused) + tally.not_agents, _told(refused, tally))
+
+    async def admit(self, headers: dict[bytes, bytes]) -> Principal:
+        return await self._ingest.admit(headers)
+
+    def _judge(self, who: Principal, now_ns: int, step: Step) -> Any:
+        return self._ingest.judge(who, now_ns, step.context, step.body)
+
+    def seen(self, tenant_id: str) -> Seen:
+        return self._house.otlp_seen.setdefault(tenant_id, Seen())
+
+
+class NotStored(Exception):
+    """Nothing of the request is durable; it may be sent again."""
+
+
+def _read(signal: Signal, body: bytes, form: Form, bound: str | None) -> tuple[list[Step | None], Tally]:
+    if signal == "traces":
+        return steps_of_spans(otlp_read.spans(body, form), bound)
+    return steps_of_logs(otlp_read.logs(body, form), bound)
+
+
+def _told(refused: list[Verdict], tally: Tally) -> str:
+    """Why some were not recorded, the commonest first."""
+    reasons = Counter(_reason(verdict) for verdict in refused)
+    told = [f"{count} refused: {reason}" for reason, count in reasons.most_common(3)]
+    if tally.not_agents:
+        told.append(NOT_AGENTS.format(count=tally.not_agents))
+    return "; ".join(told)
+
+
+def _reason(verdict: Verdict) -> str:
+    answer = verdict.answer
+    faults = getattr(answer, "faults", None)
+    if faults:
+        return f"{faults[0].path}: {faults[0].problem}"
+    return getattr(answer, "detail", None) or str(getattr(answer, "reason", verdict.code))
+
+
+async def _answer(
+    send: Send, code: int, body: bytes, form: Form | None, retry_after_s: int | None = None
+) -> None:
+    kind = b"application/x-protobuf" if form == "protobuf" else b"application/json"
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    if retry_after_s is not None:
+        headers.append((b"retry-after", str(retry_after_s).encode()))
+    if code == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": code, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

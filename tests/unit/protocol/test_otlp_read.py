@@ -1,0 +1,137 @@
+"""OTLP as it comes and as it is answered: both forms alike, what is none refused, answers officially read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+from observatory.protocol import otlp_read
+from observatory.protocol.otlp_read import CLIENT, NotOtlp
+from observatory.protocol.otlp_reply import reply, trouble
+
+TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000
+JSON_SPAN = {
+    "resourceSpans": [
+        {
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "s"}}]},
+            "scopeSpans": [
+                {
+                    "scope": {"name": "lib"},
+                    "spans": [
+                        {
+                            "traceId": TRACE.upper(),
+                            "spanId": "00f067aa0ba902b7",
+                            "name": "chat",
+                            "kind": "SPAN_KIND_CLIENT",
+                            "startTimeUnixNano": str(AT),
+                            "endTimeUnixNano": AT + 1,
+                            "status": {"code": "STATUS_CODE_ERROR"},
+                            "attributes": [
+                                {"key": "n", "value": {"intValue": "7"}},
+                                {"key": "d", "value": {"doubleValue": 0.5}},
+                                {"key": "b", "value": {"boolValue": True}},
+                                {"key": "a", "value": {"arrayValue": {"values": [{"stringValue": "x"}]}}},
+                                {
+                                    "key": "o",
+                                    "value": {
+                                        "kvlistValue": {
+                                            "values": [{"key": "k", "value": {"stringValue": "v"}}]
+                                        }
+                                    },
+                                },
+                                {"key": "none"},
+                            ],
+                            "events": [
+                                {
+                                    "name": "exception",
+                                    "attributes": [
+                                        {"key": "exception.message", "value": {"stringValue": "boom"}}
+                                    ],
+                                }
+                            ],
+                            "someday": {"new": 1},
+                        }
+                    ],
+                }
+            ],
+        }
+    ]
+}
+
+
+def test_otlps_json_and_protobuf_are_read_alike_s809() -> None:
+    """S809: names, numbers as text, ids in hex, unknown members ignored."""
+    (found,) = otlp_read.spans(json.dumps(JSON_SPAN).encode(), "json")
+    request = ExportTraceServiceRequest()
+    block = request.resource_spans.add()
+    block.resource.attributes.add(key="service.name").value.string_value = "s"
+    scoped = block.scope_spans.add()
+    scoped.scope.name = "lib"
+    one = scoped.spans.add(
+        trace_id=bytes.fromhex(TRACE),
+        span_id=bytes.fromhex("00f067aa0ba902b7"),
+        name="chat",
+        kind=3,
+        start_time_unix_nano=AT,
+        end_time_unix_nano=AT + 1,
+    )
+    one.status.code = 2
+    one.attributes.add(key="n").value.int_value = 7
+    one.attributes.add(key="d").value.double_value = 0.5
+    one.attributes.add(key="b").value.bool_value = True
+    one.attributes.add(key="a").value.array_value.values.add().string_value = "x"
+    one.attributes.add(key="o").value.kvlist_value.values.add(key="k").value.string_value = "v"
+    one.attributes.add(key="none")
+    raised = one.events.add(name="exception")
+    raised.attributes.add(key="exception.message").value.string_value = "boom"
+    (same,) = otlp_read.spans(request.SerializeToString(), "protobuf")
+    same.size = found.size
+    assert same == found
+    assert (found.kind, found.failed, found.trouble) == (CLIENT, True, "boom")
+    assert found.attributes == {"n": 7, "d": 0.5, "b": True, "a": ["x"], "o": {"k": "v"}, "none": None}
+
+
+@pytest.mark.parametrize("signal", ["spans", "logs"])
+@pytest.mark.parametrize(
+    ("raw", "form"),
+    [
+        (b"\xff\xff", "protobuf"),
+        (b"{", "json"),
+        (b"[]", "json"),
+        (
+            b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"zz","spanId":"1"}]}]}],"resourceLogs":3}',
+            "json",
+        ),
+        (b'{"resourceSpans":' + b"[" * 5_000, "json"),
+    ],
+)
+def test_what_is_not_otlp_is_refused_with_a_sentence_s810(signal: str, raw: bytes, form: Any) -> None:
+    """S810: as a whole; nothing of it is quoted."""
+    with pytest.raises(NotOtlp, match=r"Export(Trace|Logs)ServiceRequest"):
+        getattr(otlp_read, signal)(raw, form)
+
+
+def test_answers_are_read_by_the_official_messages_s811() -> None:
+    """S811: partial success in both forms; nothing when all was taken."""
+    told = ExportTraceServiceResponse.FromString(reply("traces", "protobuf", 300, "why é"))
+    assert told.partial_success.rejected_spans == 300
+    assert told.partial_success.error_message == "why é"
+    logs = ExportLogsServiceResponse.FromString(reply("logs", "protobuf", 1, "x"))
+    assert logs.partial_success.rejected_log_records == 1
+    assert reply("traces", "protobuf", 0, "") == b""
+    assert reply("logs", "json", 0, "") == b"{}"
+    assert json.loads(reply("logs", "json", 2, "x")) == {
+        "partialSuccess": {"rejectedLogRecords": "2", "errorMessage": "x"}
+    }
+    status = Status.FromString(trouble("protobuf", 429, "queue_full", "full"))
+    assert (status.code, status.message) == (8, "full")
+    told = json.loads(trouble(None, 415, "unsupported_media_type", "x"))
+    assert (told["code"], told["message"], told["status"]) == (3, "x", "refused")
