@@ -6,6 +6,7 @@ shift nothing. The index follows the record; `behind` says how many numbers it h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -24,6 +25,10 @@ from observatory.projections.ranking import Hit
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
+MOST_BINS = 96
+WIDTHS_S = (
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800,
+)  # fmt: skip
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
@@ -47,7 +52,7 @@ async def search(
         str, QueryParameter(description='E.g. agent:planner status:failure since:1h "Project X"')
     ] = "",
     mode: FromQuery[Mode] = "hybrid",
-    group: FromQuery[Literal["agent"] | None] = None,
+    group: FromQuery[Literal["agent", "time"] | None] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
@@ -69,10 +74,15 @@ async def search(
         "as_of": as_of,
         "behind": max(0, head - progress.seq),
         "query": explained(query),
+        "problems": [problem._asdict() for problem in query.problems],
         "warnings": [*query.warnings, *found.warnings, *_told(found)],
         "facets": None,
     }
-    if group is not None:
+    if group == "time":
+        answer["items"], more = await by_time(house, who.tenant_id, query, mode, found, now_ns)
+        answer["capped"] = more
+        return json(answer)
+    if group == "agent":
         answer["items"], more = await by_agent(house, who.tenant_id, query, mode, found, limit)
         answer["capped"] = found.capped or more
         return json(answer)
@@ -144,6 +154,45 @@ async def by_agent(
     return [
         _agent(one, items.get(hit.seq), names.agents) for one, hit in zip(ranked, quoted, strict=True)
     ], capped
+
+
+async def by_time(
+    house: House, tenant_id: str, query: Query, mode: Mode, found: Found, now_ns: int
+) -> tuple[list[Row], bool]:
+    """When it was said: counts between even times, from the first of the archive, or since when was asked."""
+    if not found.hits:
+        return [], False
+    ends = await house.derived.span(tenant_id, found.scope)
+    if ends is None:
+        return [], False
+    first, last = ends
+    if query.since_ns is not None:
+        first = query.since_ns
+    if query.until_ns is not None:
+        last = min(query.until_ns, now_ns)
+    width = width_of(last - first)
+    with_words = query.has_words and mode != "semantic"
+    counts: dict[int, int] = {}
+    capped = False
+    if with_words or not found.is_ranked:
+        counts, capped = await house.derived.bins(tenant_id, query.wanted, found.scope, width)
+    for hit in found.hits if found.is_ranked else ():  # what is only alike is not among the counted
+        face = found.faces.get(hit.seq)
+        if face is not None and not (with_words and hit.text_rank is not None):
+            counts[face.at_ns // width] = counts.get(face.at_ns // width, 0) + 1
+    lowest = min([first // width, *counts])
+    highest = max([last // width, *counts])
+    return [
+        {"from": from_ns(n * width), "to": from_ns((n + 1) * width), "count": counts.get(n, 0)}
+        for n in range(max(lowest, highest - 2 * MOST_BINS), highest + 1)
+    ], capped
+
+
+def width_of(span_ns: int) -> int:
+    """The narrowest even width by which a span is at most `MOST_BINS` bins."""
+    wanted = span_ns / MOST_BINS / 1_000_000_000
+    width = next((one for one in WIDTHS_S if one >= wanted), None)
+    return (width or WIDTHS_S[-1] * math.ceil(wanted / WIDTHS_S[-1])) * 1_000_000_000
 
 
 def _joined(one: Spoke | None, face: Face) -> Spoke:

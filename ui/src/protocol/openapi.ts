@@ -2459,6 +2459,12 @@ export type Previewed = {
   next: string[];
 };
 
+export type ProblemItem = {
+  end: number;
+  sentence: string;
+  start: number;
+};
+
 export type ProofAnswer = {
   audit_event_id: string;
   checkpoint: string;
@@ -2920,6 +2926,7 @@ export type SearchAnswer = {
   items: SearchHit[];
   mode: "hybrid" | "semantic" | "text";
   next_cursor: string | null;
+  problems: ProblemItem[];
   query: QuestionItem;
   semantic: "not_asked" | "not_available" | "partial" | "used";
   warnings: string[];
@@ -3106,6 +3113,7 @@ export type SpeakersAnswer = {
   items: Speaker[];
   mode: "hybrid" | "semantic" | "text";
   next_cursor: string | null;
+  problems: ProblemItem[];
   query: QuestionItem;
   semantic: "not_asked" | "not_available" | "partial" | "used";
   warnings: string[];
@@ -3415,6 +3423,27 @@ export type ThroughputPoint = {
   failures: number;
   messages: number;
   violations: number;
+};
+
+export type TimeBin = {
+  count: number;
+  from: string;
+  to: string;
+};
+
+export type TimesAnswer = {
+  as_of: number;
+  behind: number;
+  capped: boolean;
+  facets: Facets | null;
+  hits: number;
+  items: TimeBin[];
+  mode: "hybrid" | "semantic" | "text";
+  next_cursor: string | null;
+  problems: ProblemItem[];
+  query: QuestionItem;
+  semantic: "not_asked" | "not_available" | "partial" | "used";
+  warnings: string[];
 };
 
 export type Trial = {
@@ -3804,7 +3833,7 @@ export interface Answers {
   "POST /v1/scaling-triggers/{rule_id}/mute": RuleItem;
   "POST /v1/scaling-triggers/{rule_id}/test": TestAnswer;
   "GET /v1/scheduler": SchedulerItem;
-  "GET /v1/search": SearchAnswer | SpeakersAnswer;
+  "GET /v1/search": SearchAnswer | SpeakersAnswer | TimesAnswer;
   "GET /v1/sessions": PageOfSessionItem;
   "GET /v1/sessions/stuck": PageOfSessionItem;
   "GET /v1/sessions/{session_id}": SessionAnswer;
@@ -3972,7 +4001,7 @@ export interface Queries {
   "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
   "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
-  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; after?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
   "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; cursor?: string | null; limit?: number };
@@ -3998,7 +4027,7 @@ export interface Queries {
   "GET /v1/messages/{message_id}": { raw?: boolean };
   "DELETE /v1/policies/{rule_id}": { confirm?: boolean };
   "GET /v1/reviews": { state?: "open" | "done"; cursor?: string | null; limit?: number };
-  "GET /v1/search": { q?: string; mode?: "text" | "semantic" | "hybrid"; group?: "agent" | null; cursor?: string | null; limit?: number };
+  "GET /v1/search": { q?: string; mode?: "text" | "semantic" | "hybrid"; group?: "agent" | "time" | null; cursor?: string | null; limit?: number };
   "GET /v1/sessions": { q?: string | null; status?: "ended" | "paused" | "looping" | "waiting" | "stuck" | "running" | null; severity?: "warning" | "loop" | null; stuck?: boolean; cursor?: string | null; limit?: number };
   "GET /v1/sessions/stuck": { cursor?: string | null; limit?: number };
   "GET /v1/sessions/{session_id}/annotations": { cursor?: string | null; limit?: number };
