@@ -220,7 +220,7 @@ function Says({
               {before}
               <span className={classes.bad}>
                 {bad}
-                <span className={classes.carets}>{"^".repeat(Math.min(60, [...bad].length))}</span>
+                <span className={classes.carets}>^</span>
               </span>
               {after}
             </code>

@@ -23,7 +23,7 @@ describe("the sentence of a question (S663)", () => {
     [
       { words: [["refund"]], meaning: "refund" },
       "hybrid",
-      "Messages with “refund”, or like “refund”; the best first.",
+      "Messages with “refund”, or what means something like it; the best first.",
     ],
     [{ meaning: "money back" }, "hybrid", "Messages that mean something like “money back”; the best first."],
     [

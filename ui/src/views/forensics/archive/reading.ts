@@ -13,6 +13,12 @@ const list = (words: readonly string[], join: string) =>
     : `${words.slice(0, -1).join(", ")} ${join} ${words[words.length - 1] as string}`;
 const quoted = (text: string) => `“${text}”`;
 
+/** Whether what is looked for by meaning are the very words. */
+function isSame(query: QuestionItem): boolean {
+  const words = query.words.flat().map((one) => one.replace(/\*$/, ""));
+  return words.join(" ") === (query.meaning ?? "").toLowerCase().replaceAll("*", "");
+}
+
 /** One sentence: what is searched. */
 export function sentenceOf(query: QuestionItem, mode: Mode, semantic: string): string {
   const said: string[] = [];
@@ -25,7 +31,13 @@ export function sentenceOf(query: QuestionItem, mode: Mode, semantic: string): s
     );
   const likes = query.meaning && mode !== "text" && semantic !== "not_available";
   if (likes)
-    said.push(`${said.length > 0 ? "or like" : "that mean something like"} ${quoted(query.meaning ?? "")}`);
+    said.push(
+      said.length === 0
+        ? `that mean something like ${quoted(query.meaning ?? "")}`
+        : isSame(query)
+          ? "or what means something like it"
+          : `or like ${quoted(query.meaning ?? "")}`,
+    );
   if (query.without.length > 0) said.push(`without ${list(query.without.map(quoted), "or")}`);
   for (const { field, op, values, negated } of query.filters) {
     const not = negated ? "not " : "";
