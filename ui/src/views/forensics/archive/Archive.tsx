@@ -58,7 +58,7 @@ export function Archive() {
       />
       <div className={classes.body}>
         <Facets facets={answer?.facets ?? null} q={q} onAsk={ask} capped={answer?.capped ?? false} />
-        <div className={classes.results} data-old={hits.isOld || undefined}>
+        <div className={classes.results} aria-busy={hits.isOld}>
           <div className={classes.head}>
             <SegmentedControl
               size="xs"
@@ -72,8 +72,12 @@ export function Archive() {
               ]}
             />
             <p className={classes.count} role="status">
-              {answer && !isVirgin && counted(answer.hits, answer.capped, q)}
-              {answer && answer.behind > 0 && ` · the index is ${answer.behind.toLocaleString("en")} behind`}
+              {hits.isOld && "searching… these answer the question before"}
+              {answer && !hits.isOld && !isVirgin && counted(answer.hits, answer.capped, q)}
+              {answer &&
+                !hits.isOld &&
+                answer.behind > 0 &&
+                ` · the index is ${answer.behind.toLocaleString("en")} behind`}
               {error && answer && <span className={classes.stale}>Not up to date: {error.message}</span>}
             </p>
             {hits.newer > 0 && show !== "agents" && (

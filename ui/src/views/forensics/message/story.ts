@@ -1,6 +1,6 @@
 // A message told as a story: blocks in the order one asks them, for the DecisionLog and the eight message types.
 // What is of none of them, or has not the shape it should, is told as it is. Pure.
-import { money, ms } from "~/widgets/words";
+import { exact, money, ms } from "~/widgets/words";
 
 export type Block =
   | { kind: "lead"; text: string }
@@ -78,6 +78,8 @@ const percent = (value: unknown) =>
   typeof value === "number" ? `${Math.round(value * 100)} %` : word(value);
 const dollars = (value: unknown) => (typeof value === "number" ? money(value) : word(value));
 const took = (value: unknown) => (typeof value === "number" ? ms(value) : word(value));
+/** A time as one reads it; what is none stays as it is. */
+const when = (value: unknown) => (word(value) ? exact(word(value)) : "");
 const yes = (value: unknown, said: string) => (value === true ? said : "");
 
 function decisionLog(log: Free): Story {
@@ -152,7 +154,7 @@ const TELLS: Record<string, Tell> = {
         }),
       ),
       ...facts("Until when", [
-        ["deadline", payload.deadline],
+        ["deadline", when(payload.deadline)],
         [
           "then",
           word(free(payload.auto_action).option_id) &&
@@ -169,7 +171,7 @@ const TELLS: Record<string, Tell> = {
       ...lead(payload.selected_option_id),
       ...text("In the words of who decided", payload.respondent_note),
       ...facts("How", [
-        ["decided", payload.responded_at],
+        ["decided", when(payload.responded_at)],
         ["by way of", payload.response_method],
         ["decision", payload.decision_id],
       ]),
@@ -216,8 +218,8 @@ const TELLS: Record<string, Tell> = {
       ...facts("What came of it", [
         ["came to", payload.status],
         ["action", payload.action_type],
-        ["began", free(payload.detail).started_at],
-        ["ended", free(payload.detail).completed_at],
+        ["began", when(free(payload.detail).started_at)],
+        ["ended", when(free(payload.detail).completed_at)],
         ["took", took(free(payload.detail).duration_ms)],
         ["decided by", free(payload.triggered_by).decision_id],
         ["can be rolled back", yes(payload.rollback_available, "yes")],
@@ -237,7 +239,7 @@ const TELLS: Record<string, Tell> = {
         ...text("What it works on", task.description),
         ...facts("How far", [
           ["done", typeof task.progress_pct === "number" ? `${task.progress_pct} %` : ""],
-          ["ready", task.estimated_completion],
+          ["ready", when(task.estimated_completion)],
           ["task", task.task_id],
         ]),
         ...facts("In the last 24 hours", [
