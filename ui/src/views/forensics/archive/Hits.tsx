@@ -81,7 +81,9 @@ export function Hits({ pages, isRanked, onTop }: Props) {
   const current = peek?.kind === "message" ? peek.id : undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows change in place, their version tells
   const listed = useMemo(() => {
-    const at = pages.rows.findIndex((row) => isHere(row) && row.message_id === current);
+    // Looked for only while one is peeked at: there may be a million.
+    const is = (row: Row) => isHere(row) && row.message_id === current;
+    const at = current === undefined ? -1 : pages.rows.findIndex(is);
     const around = pages.rows.slice(Math.max(0, at - LISTED), Math.max(0, at) + LISTED);
     return around.filter(isHere).map((hit) => `message:${hit.message_id}`);
   }, [pages, version, current]);
