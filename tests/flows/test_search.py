@@ -144,6 +144,7 @@ def test_pages_stay_as_they_were_while_messages_come_s278(either_tenant: Server)
             page = find(either_tenant, q, limit=7, **({"cursor": cursor} if cursor else {}))
             seen += steps(page)
             assert (page["facets"] is None) == (cursor is not None)
+            assert page["hits"] == len(before), "later pages tell what the first one counted"
             cursor = page["next_cursor"]
             if cursor is None:
                 break

@@ -16,7 +16,7 @@ from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
 from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
-from observatory.api.finding import Found, facets, find, names_of, shown
+from observatory.api.finding import Found, facets, find, is_ranked, listed, names_of, shown
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.insight.search import Face, Mode, Spoke
@@ -39,6 +39,8 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
     now_ns: int
     score: float
     seq: int
+    hits: int = 0  # as the first page counted them
+    capped: bool = False
 
 
 _place = msgspec.json.Decoder(Place).decode
@@ -62,20 +64,25 @@ async def search(
     progress = await house.derived.progress(who.tenant_id)
     as_of, now_ns = (place.as_of, place.now_ns) if place else (progress.seq, house.clock())
     query = parse(q, now_ns)
-    found = await find(house, who.tenant_id, query, mode, as_of)
+    if place is not None and group is None and not is_ranked(query, mode):
+        found, count = await listed(house, who.tenant_id, query, as_of), place.hits
+        found.capped = place.capped
+    else:
+        found = await find(house, who.tenant_id, query, mode, as_of)
+        count = len(found.hits)
     head, _ = await house.store.head(who.tenant_id)
     answer: Row = {
         "items": [],
         "next_cursor": None,
         "mode": mode,
         "semantic": found.semantic,
-        "hits": len(found.hits),
+        "hits": count,
         "capped": found.capped,
         "as_of": as_of,
         "behind": max(0, head - progress.seq),
         "query": explained(query),
         "problems": [problem._asdict() for problem in query.problems],
-        "warnings": [*query.warnings, *found.warnings, *_told(found)],
+        "warnings": [*query.warnings, *found.warnings, *_told(found, count)],
         "facets": None,
     }
     if group == "time":
@@ -95,15 +102,18 @@ async def search(
         counted = [faces[hit.seq] for hit in found.hits if hit.seq in faces]
         answer["facets"] = await facets(house, who.tenant_id, counted)
     if more:
-        answer["next_cursor"] = _cursor(Place(question, as_of, now_ns, hits[-1].score, hits[-1].seq))
+        last = hits[-1]
+        answer["next_cursor"] = _cursor(
+            Place(question, as_of, now_ns, last.score, last.seq, count, found.capped)
+        )
     return json(answer)
 
 
-def _told(found: Found) -> list[str]:
+def _told(found: Found, count: int) -> list[str]:
     told = []
     if found.capped:
         what = "ranked" if found.is_ranked else "counted"
-        told.append(f"there are more; the newest {len(found.hits):,} were {what}: narrow it with filters")
+        told.append(f"there are more; the newest {count:,} were {what}: narrow it with filters")
     if found.semantic == "not_available":
         told.append("semantic search is not available here; words and filters were used")
     if found.semantic == "partial":
