@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.flows.answered import acceptable
 from tests.flows.graphs import new, send, send_all, step
 from tests.flows.insight import settled
 from tests.flows.server import Server
@@ -66,13 +67,13 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     field.press("Escape")
     expect(window.role("listbox")).to_have_count(0)
     # What cannot be read is pointed at under its very characters, and the rest is searched.
-    field.fill(f"{mark} cost:dear")
+    field.fill(f'"{mark}" cost:dear')
     alert = window.role("alert")
     expect(alert).to_contain_text("At “cost:dear”: ! cost:dear is no figure; write cost:<0.5")
     expect(rows(window)).to_have_count(12)
     take = window.role("button", "take cost:dear out")
     take.click()
-    expect(field).to_have_value(mark)
+    expect(field).to_have_value(f'"{mark}"')
     expect(alert).to_have_count(0)
     expect(page.get_by_text(f"Messages with “{mark}”, or what means something like it")).to_be_visible()
     # Each hit says why, with its words marked.
@@ -83,7 +84,7 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     # A facet narrows, and its chip says so.
     beside = window.role("complementary", "Narrow it down")
     beside.get_by_role("button", name=re.compile(f"^bea-{mark}")).click()
-    window.at(rf".*q={mark}(\+|%20)agent:bea-{mark}")
+    window.at(rf".*{mark}.*agent:bea-{mark}")
     expect(rows(window)).to_have_count(4)
     page.go_back()
     expect(rows(window)).to_have_count(12)
@@ -105,7 +106,7 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     window.press("t", "Enter").at(rf".*agent:ann-{mark}")
     expect(rows(window)).to_have_count(8)
     # When it was said: all of them, narrowed to one bar by keyboard, and wide again.
-    field.fill(mark)
+    field.fill(f'"{mark}"')
     expect(rows(window)).to_have_count(12)
     field.press("Escape")
     window.press("h").at(r".*show=timeline")
@@ -130,10 +131,7 @@ def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
 ) -> None:
     """S667, S668, S669: all types, hostile text inert, a megabyte, an unknown type, digest and neighbours."""
     session = new()
-    ids = {
-        kind: send(atlas, envelope(kind, metadata={"session_id": session}))["message_id"]
-        for kind in MESSAGE_TYPES
-    }
+    ids = {kind: atlas.send(acceptable(atlas, kind), "admin").json()["message_id"] for kind in MESSAGE_TYPES}
     log = full_decision_log()
     log["meta"] |= {"session_id": session, "step_id": f"s-{uuid.uuid4().hex[:8]}", "parent_step_id": None}
     ids["decision_log"] = send(atlas, log)["message_id"]
@@ -230,9 +228,9 @@ def test_the_archive_on_a_phone_empty_away_and_come_back_s665(alone: Server, ope
     with window.forgiving(r"net::ERR_", r"WebSocket connection to"):
         alone.kill()
         field = window.role("combobox", "Search the archive")
-        field.fill(mark)
+        field.fill(f'"{mark}"')
         expect(page.get_by_text(re.compile("Not up to date: The gateway cannot be reached"))).to_be_visible()
-        expect(field).to_have_value(mark)
+        expect(field).to_have_value(f'"{mark}"')
         expect(rows(window).first).to_be_visible()
         alone.start()
         expect(rows(window).first.locator("mark").first).to_have_text(mark)

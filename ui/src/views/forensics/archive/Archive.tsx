@@ -43,7 +43,7 @@ export function Archive() {
     "Archive",
   );
   const isNothing = answer !== undefined && answer.hits === 0;
-  const isVirgin = isNothing && q.trim() === "" && answer.as_of === 0;
+  const isVirgin = isNothing && q.trim() === "";
   return (
     <section className={classes.view} aria-label="Message archive">
       <h1 className="unseen">Message archive</h1>
