@@ -121,7 +121,7 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     expect(chart).to_contain_text("12 messages")
     window.press("l")
     expect(chart).to_have_count(0)
-    field.fill("nothing-of-the-kind-zzz")
+    field.fill('"nobody said zzz"')
     expect(page.get_by_text("Nothing in the archive fits.")).to_be_visible()
 
 
@@ -143,7 +143,7 @@ def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
     page = window.page
     story = window.role("region", "What it says")
     for chapter in ("How it reasoned", "What it did", "What it cost", "Who it was"):
-        expect(story.get_by_role("region", name=chapter)).to_be_visible()
+        expect(story.get_by_role("region", name=chapter, exact=True)).to_be_visible()
     expect(window.role("figure", "The exact message")).to_contain_text(
         "✓ these bytes, hashed in this browser"
     )
