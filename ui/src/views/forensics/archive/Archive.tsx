@@ -107,7 +107,7 @@ export function Archive() {
           )}
           {answer && !isNothing && show === "timeline" && <Timeline q={q} mode={mode} onAsk={ask} />}
           {answer && !isNothing && show !== "agents" && hits.pages && (
-            <Hits pages={hits.pages} onTop={hits.onTop} isRanked={hits.isRanked} />
+            <Hits key={hits.turn} pages={hits.pages} onTop={hits.onTop} isRanked={hits.isRanked} />
           )}
           {answer && !isNothing && show === "agents" && <Speakers q={q} mode={mode} onAsk={ask} />}
         </div>

@@ -13,6 +13,8 @@ const RANKED_MS = 20_000;
 
 interface Taken {
   key: string;
+  /** Another one begins at its top. */
+  turn: number;
   answer: SearchAnswer;
   pages: Pages;
 }
@@ -30,11 +32,15 @@ export function useHits(q: string, mode: Mode, isPeeking: boolean) {
   const answer = asked.isPlaceholderData ? undefined : (asked.data as SearchAnswer | undefined);
 
   const take = useCallback(
-    (fresh: SearchAnswer) => {
+    (fresh: SearchAnswer, fromTop: boolean) => {
       const fetchPart = (cursor: string) =>
         get("/v1/search", { query: { q, mode, limit: PAGE, cursor } }) as Promise<Part>;
       onTopRef.current = true;
-      setTaken({ key, answer: fresh, pages: new Pages(fresh, fetchPart) });
+      const pages = new Pages(fresh, fetchPart);
+      setTaken((before) => {
+        const turn = (before?.turn ?? 0) + (fromTop || before?.key !== key ? 1 : 0);
+        return { key, turn, answer: fresh, pages };
+      });
     },
     [key, q, mode],
   );
@@ -46,18 +52,19 @@ export function useHits(q: string, mode: Mode, isPeeking: boolean) {
   useEffect(() => {
     if (!answer || taken?.answer === answer) return;
     const reading = !onTopRef.current || isPeeking || document.activeElement?.closest("table") != null;
-    if (taken?.key !== key || !reading) take(answer);
+    if (taken?.key !== key || !reading) take(answer, false);
   }, [answer, taken, key, isPeeking, take]);
 
   return {
     answer: taken?.answer,
     pages: taken?.pages,
+    turn: taken?.turn ?? 0,
     isRanked,
     /** What is shown answers the question before this one. */
     isOld: taken !== null && taken.key !== key,
     error: asked.error,
     newer,
-    takeNewer: () => answer && take(answer),
+    takeNewer: () => answer && take(answer, true),
     onTop: useCallback((isTop: boolean) => {
       onTopRef.current = isTop;
     }, []),
