@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from typing import Any
 
 import asyncpg
@@ -144,8 +145,8 @@ def test_what_means_the_same_is_found_without_a_shared_word_s274(house: House) -
         assert desk.like("") == []
 
 
-def test_filters_are_conditions_on_the_steps_s273(house: House) -> None:
-    """S273: names, figures and times, kept or left out, with and without words."""
+def test_filters_are_conditions_on_the_steps_s273_s661(house: House) -> None:
+    """S273, S661: names, figures and times, kept or left out, with and without words; counted by time."""
     house.send(thought("alpha fails badly", "1", "alpha", status="failure", tool_call="db"))
     house.send(thought("beta works fine", "2", "beta", status="success", tool_call="web"))
     house.send(thought("beta fails badly", "3", "beta", status="failure", tool_call="web"))
@@ -175,8 +176,29 @@ def test_filters_are_conditions_on_the_steps_s273(house: House) -> None:
         after, until = house.read(analyst.derived.window(HOME_TENANT, at[1], at[1]))
         assert after < two <= until
         assert house.read(analyst.derived.window(HOME_TENANT, at[2] + 10**12, None))[0] > three
+        bins_by_time(house, analyst, at)
         spoke, capped = house.read(analyst.derived.speakers(HOME_TENANT, words("badly|works"), ALL))
         assert [(one.times, one.last_seq) for one in spoke] == [(2, three), (1, one)] and not capped
+
+
+def bins_by_time(house: House, analyst: Analyst, at: list[int]) -> None:
+    """S661: counted by words, by filters, by neither; the width of a nanosecond tells them apart."""
+
+    def bins(wanted: Wanted, *clauses: Clause, times: tuple[Clause, ...] = ()) -> dict[int, int]:
+        scope = Scope(1 << 39, 0, clauses, times)
+        counts, capped = house.read(analyst.derived.bins(HOME_TENANT, wanted, scope, 1))
+        assert not capped
+        return counts
+
+    web = Clause("tool", ("web",))
+    assert bins(Wanted()) == Counter(at)
+    assert bins(Wanted(), web) == Counter(at[1:])
+    assert bins(words("badly")) == Counter([at[0], at[2]])
+    assert bins(words("badly"), web) == {at[2]: 1}
+    assert bins(Wanted(none=(Term(("badly",)),))) == {at[1]: 1}
+    assert bins(Wanted(), times=(Clause("at", (at[1],), ">="),)) == Counter(at[1:])
+    assert house.read(analyst.derived.span(HOME_TENANT, ALL)) == (at[0], at[2])
+    assert house.read(analyst.derived.span("tnt_nobody", ALL)) is None
 
 
 def test_a_rewritten_message_is_found_by_what_went_on_s271(house: House) -> None:

@@ -168,6 +168,18 @@ def test_messages_can_be_read_oldest_first_past_a_number(server: Server) -> None
     )
 
 
+def test_events_can_be_read_oldest_first_past_a_number_s662(server: Server) -> None:
+    """S662: so the neighbours of an event are found by its number."""
+    newest = server.http().get("/v1/audit/tenant", params={"limit": 3}).json()["items"]
+    numbers = [one["hash_chain"]["sequence_number"] for one in newest]
+    told = server.http().get("/v1/audit/tenant", params={"after": numbers[-1] - 1, "limit": 2}).json()
+    assert [one["hash_chain"]["sequence_number"] for one in told["items"]] == numbers[:0:-1]
+    more = {"after": numbers[-1] - 1, "limit": 2, "cursor": told["next_cursor"]}
+    rest = server.http().get("/v1/audit/tenant", params=more).json()["items"]
+    assert rest[0]["hash_chain"]["sequence_number"] == numbers[0]
+    assert server.http().get("/v1/audit/tenant", params={"after": -1}).status_code == 400
+
+
 def test_messages_are_filtered_by_session_agent_type_and_state(server: Server) -> None:
     """S45."""
     name, session = f"picky-{uuid.uuid4()}", str(uuid.uuid4())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -88,8 +89,8 @@ def exact_facets(server: Server) -> Json:
 
 
 @pytest.mark.req(221)
-def test_all_agents_that_discussed_project_x_s279(either_tenant: Server) -> None:
-    """S279: each once, with how often, from when to when and its best quote; look-alikes are not there."""
+def test_all_agents_that_discussed_project_x_s279_s661(either_tenant: Server) -> None:
+    """S279, S661: each once, with how often, from when to when and its best quote, nobody else."""
     session = new()
     talk = [
         ("a1", "ada", "Plan the launch of Project X for spring"),
@@ -105,8 +106,24 @@ def test_all_agents_that_discussed_project_x_s279(either_tenant: Server) -> None
     ada = found[0]
     assert ada["first_at"] <= ada["last_at"] and ada["best"]["step_id"] in ("a1", "a2")
     assert ada["best"]["snippet"]["matches"]
+    when_it_was_said(either_tenant)
     shown = terminal(either_tenant, "search", '"Project X"', "--agents")
     assert shown.returncode == 0 and "ada" in shown.stdout and "cyd" not in shown.stdout
+
+
+def when_it_was_said(server: Server) -> None:
+    """S661: bins without a gap that add up to the hits, by words, by meaning, by filters and of all."""
+    for q in ('"Project X"', "agent:ada", "~launch", "", "project", "-finance"):
+        found, listed = find(server, q, group="time"), find(server, q, limit=1000)
+        bins = found["items"]
+        assert sum(one["count"] for one in bins) == listed["hits"] == len(listed["items"]), q
+        assert all(one["to"] == other["from"] for one, other in pairwise(bins)), q
+        assert 0 < len(bins) <= 200 and not found["capped"], q
+        assert listed["items"][0]["at"] >= bins[0]["from"] and listed["items"][0]["at"] < bins[-1]["to"]
+    ranged = find(server, "since:2h until:1h", group="time")
+    assert ranged["items"] == [] and find(server, "zebrafinch", group="time")["items"] == []
+    (problem,) = find(server, "ada cost:dear")["problems"]
+    assert (problem["start"], problem["end"]) == (4, 13) and "write cost:<0.5" in problem["sentence"]
 
 
 def test_pages_stay_as_they_were_while_messages_come_s278(either_tenant: Server) -> None:
@@ -127,6 +144,7 @@ def test_pages_stay_as_they_were_while_messages_come_s278(either_tenant: Server)
             page = find(either_tenant, q, limit=7, **({"cursor": cursor} if cursor else {}))
             seen += steps(page)
             assert (page["facets"] is None) == (cursor is not None)
+            assert page["hits"] == len(before), "later pages tell what the first one counted"
             cursor = page["next_cursor"]
             if cursor is None:
                 break

@@ -89,6 +89,18 @@ async def _numbers(house: House, tenant_id: str, clause: Clause) -> tuple[list[i
     return [row["session_no"] for row in rows], [name[:80] for name in wanted if name not in known]
 
 
+def is_ranked(query: Query, mode: Mode) -> bool:
+    """Whether there is anything to put hits in order by; without it they are listed."""
+    likeness = plain(query.likeness) if mode != "text" else ""
+    return bool(likeness) or (query.has_words and mode != "semantic")
+
+
+async def listed(house: House, tenant_id: str, query: Query, as_of: int) -> Found:
+    """Where a listing goes on: its first page counted the hits, so only what bounds them is read again."""
+    scope, warnings = await scope_of(house, tenant_id, query, as_of)
+    return Found([], {}, False, "not_asked", False, scope, warnings)
+
+
 async def find(house: House, tenant_id: str, query: Query, mode: Mode, as_of: int) -> Found:
     scope, warnings = await scope_of(house, tenant_id, query, as_of)
     nothing = Found([], {}, False, "not_asked", True, scope, warnings)

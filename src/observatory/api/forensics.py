@@ -107,17 +107,23 @@ async def audit_tenant(
     since: Annotated[str | None, QueryParameter(description="RFC 3339, inclusive.")] = None,
     until: Annotated[str | None, QueryParameter(description="RFC 3339, exclusive.")] = None,
     severity_min: Annotated[int | None, QueryParameter(ge=1, le=24)] = None,
+    after: Annotated[
+        int | None, QueryParameter(ge=0, le=MAX_SEQUENCE, description="Only past this number, oldest first.")
+    ] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
     principal = await need(request, house, "read")
+    newest_first = after is None
+    mark = read_cursor(cursor)
     where = EventFilter(
-        before=read_cursor(cursor),
+        after=after if newest_first or mark is None else mark,
+        before=mark if newest_first else None,
         since_ns=_time("since", since),
         until_ns=_time("until", until),
         severity_min=severity_min,
     )
-    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first=True)
+    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first)
     return _events(found, limit)
 
 

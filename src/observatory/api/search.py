@@ -6,6 +6,7 @@ shift nothing. The index follows the record; `behind` says how many numbers it h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
 from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
-from observatory.api.finding import Found, facets, find, names_of, shown
+from observatory.api.finding import Found, facets, find, is_ranked, listed, names_of, shown
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.insight.search import Face, Mode, Spoke
@@ -24,6 +25,10 @@ from observatory.projections.ranking import Hit
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
+MOST_BINS = 96
+WIDTHS_S = (
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800,
+)  # fmt: skip
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
@@ -34,6 +39,8 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
     now_ns: int
     score: float
     seq: int
+    hits: int = 0  # as the first page counted them
+    capped: bool = False
 
 
 _place = msgspec.json.Decoder(Place).decode
@@ -47,7 +54,7 @@ async def search(
         str, QueryParameter(description='E.g. agent:planner status:failure since:1h "Project X"')
     ] = "",
     mode: FromQuery[Mode] = "hybrid",
-    group: FromQuery[Literal["agent"] | None] = None,
+    group: FromQuery[Literal["agent", "time"] | None] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
@@ -57,22 +64,32 @@ async def search(
     progress = await house.derived.progress(who.tenant_id)
     as_of, now_ns = (place.as_of, place.now_ns) if place else (progress.seq, house.clock())
     query = parse(q, now_ns)
-    found = await find(house, who.tenant_id, query, mode, as_of)
+    if place is not None and group is None and not is_ranked(query, mode):
+        found, count = await listed(house, who.tenant_id, query, as_of), place.hits
+        found.capped = place.capped
+    else:
+        found = await find(house, who.tenant_id, query, mode, as_of)
+        count = len(found.hits)
     head, _ = await house.store.head(who.tenant_id)
     answer: Row = {
         "items": [],
         "next_cursor": None,
         "mode": mode,
         "semantic": found.semantic,
-        "hits": len(found.hits),
+        "hits": count,
         "capped": found.capped,
         "as_of": as_of,
         "behind": max(0, head - progress.seq),
         "query": explained(query),
-        "warnings": [*query.warnings, *found.warnings, *_told(found)],
+        "problems": [problem._asdict() for problem in query.problems],
+        "warnings": [*query.warnings, *found.warnings, *_told(found, count)],
         "facets": None,
     }
-    if group is not None:
+    if group == "time":
+        answer["items"], more = await by_time(house, who.tenant_id, query, mode, found, now_ns)
+        answer["capped"] = more
+        return json(answer)
+    if group == "agent":
         answer["items"], more = await by_agent(house, who.tenant_id, query, mode, found, limit)
         answer["capped"] = found.capped or more
         return json(answer)
@@ -85,15 +102,18 @@ async def search(
         counted = [faces[hit.seq] for hit in found.hits if hit.seq in faces]
         answer["facets"] = await facets(house, who.tenant_id, counted)
     if more:
-        answer["next_cursor"] = _cursor(Place(question, as_of, now_ns, hits[-1].score, hits[-1].seq))
+        last = hits[-1]
+        answer["next_cursor"] = _cursor(
+            Place(question, as_of, now_ns, last.score, last.seq, count, found.capped)
+        )
     return json(answer)
 
 
-def _told(found: Found) -> list[str]:
+def _told(found: Found, count: int) -> list[str]:
     told = []
     if found.capped:
         what = "ranked" if found.is_ranked else "counted"
-        told.append(f"there are more; the newest {len(found.hits):,} were {what}: narrow it with filters")
+        told.append(f"there are more; the newest {count:,} were {what}: narrow it with filters")
     if found.semantic == "not_available":
         told.append("semantic search is not available here; words and filters were used")
     if found.semantic == "partial":
@@ -144,6 +164,45 @@ async def by_agent(
     return [
         _agent(one, items.get(hit.seq), names.agents) for one, hit in zip(ranked, quoted, strict=True)
     ], capped
+
+
+async def by_time(
+    house: House, tenant_id: str, query: Query, mode: Mode, found: Found, now_ns: int
+) -> tuple[list[Row], bool]:
+    """When it was said: counts between even times, from the first of the archive, or since when was asked."""
+    if not found.hits:
+        return [], False
+    ends = await house.derived.span(tenant_id, found.scope)
+    if ends is None:
+        return [], False
+    first, last = ends
+    if query.since_ns is not None:
+        first = query.since_ns
+    if query.until_ns is not None:
+        last = min(query.until_ns, now_ns)
+    width = width_of(last - first)
+    with_words = query.has_words and mode != "semantic"
+    counts: dict[int, int] = {}
+    capped = False
+    if with_words or not found.is_ranked:
+        counts, capped = await house.derived.bins(tenant_id, query.wanted, found.scope, width)
+    for hit in found.hits if found.is_ranked else ():  # what is only alike is not among the counted
+        face = found.faces.get(hit.seq)
+        if face is not None and not (with_words and hit.text_rank is not None):
+            counts[face.at_ns // width] = counts.get(face.at_ns // width, 0) + 1
+    lowest = min([first // width, *counts])
+    highest = max([last // width, *counts])
+    return [
+        {"from": from_ns(n * width), "to": from_ns((n + 1) * width), "count": counts.get(n, 0)}
+        for n in range(max(lowest, highest - 2 * MOST_BINS), highest + 1)
+    ], capped
+
+
+def width_of(span_ns: int) -> int:
+    """The narrowest even width by which a span is at most `MOST_BINS` bins."""
+    wanted = span_ns / MOST_BINS / 1_000_000_000
+    width = next((one for one in WIDTHS_S if one >= wanted), None)
+    return (width or WIDTHS_S[-1] * math.ceil(wanted / WIDTHS_S[-1])) * 1_000_000_000
 
 
 def _joined(one: Spoke | None, face: Face) -> Spoke:

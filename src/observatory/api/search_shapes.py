@@ -73,6 +73,14 @@ class QuestionItem(msgspec.Struct, kw_only=True):
     until: str | None
 
 
+class ProblemItem(msgspec.Struct, kw_only=True):
+    """What of the question was not read as typed: from which character (code point) to which, and why."""
+
+    start: int
+    end: int
+    sentence: str
+
+
 class FacetValue(msgspec.Struct, kw_only=True):
     value: str
     count: int
@@ -98,6 +106,7 @@ class Searched(msgspec.Struct, kw_only=True):
     as_of: int
     behind: int
     query: QuestionItem
+    problems: list[ProblemItem]  # the warnings that have a place in the question
     warnings: list[str]
     facets: Facets | None  # of the first page
 
@@ -110,6 +119,20 @@ class SpeakersAnswer(Searched, kw_only=True):
     """With `group=agent`."""
 
     items: list[Speaker]
+
+
+class TimeBin(msgspec.Struct, kw_only=True):
+    """From `from` to before `to`."""
+
+    begins: str = msgspec.field(name="from")
+    ends: str = msgspec.field(name="to")
+    count: int
+
+
+class TimesAnswer(Searched, kw_only=True):
+    """With `group=time`: even widths without a gap, oldest first."""
+
+    items: list[TimeBin]
 
 
 class ViewItem(msgspec.Struct, kw_only=True):
@@ -134,7 +157,7 @@ class RemovedView(msgspec.Struct, kw_only=True):
 
 # Several structs: any of them, by what was asked.
 SEARCH_ANSWERS: dict[str, Any] = {
-    "search": (SearchAnswer, SpeakersAnswer),
+    "search": (SearchAnswer, SpeakersAnswer, TimesAnswer),
     "save_view": ViewItem,
     "list_views": ViewList,
     "remove_view": RemovedView,

@@ -97,6 +97,13 @@ class Spoke(NamedTuple):
     last_seq: int
 
 
+class Bins(NamedTuple):
+    """How many in each `width_ns` from the beginning of time; `capped` when older ones were not counted."""
+
+    counts: dict[int, int]
+    capped: bool
+
+
 class Search(Protocol):
     """Reads of the search index, of one tenant, as far as it was folded."""
 
@@ -105,6 +112,12 @@ class Search(Protocol):
 
     async def speakers(self, tenant_id: str, wanted: Wanted, scope: Scope) -> tuple[list[Spoke], bool]:
         """Who used these words, most often first, and whether the count was capped."""
+
+    async def span(self, tenant_id: str, scope: Scope) -> tuple[int, int] | None:
+        """The first and the last time in scope, filters not looked at; None when nothing is."""
+
+    async def bins(self, tenant_id: str, wanted: Wanted, scope: Scope, width_ns: int) -> Bins:
+        """When it was said: what has the words, or with no words all that pass the filters, newest first."""
 
     async def newest(self, tenant_id: str, scope: Scope, none: tuple[Term, ...], limit: int) -> list[int]:
         """Numbers in scope without these words, newest first."""

@@ -1,8 +1,8 @@
-"""The query language: words, phrases, meaning, filters and times out of one line (rules S272, S273).
+"""The query language: words, phrases, meaning, filters and times out of one line (rules S272, S273, S660).
 
 Law: whatever is typed is read as well as it can be and never refused; what could not be read is told in
-`warnings`. Words leave here only as letters and digits (insight/words.py), values only as values: nothing of
-a question is ever part of a statement.
+`warnings`, and `problems` says where it stands. Words leave here only as letters and digits
+(insight/words.py), values only as values: nothing of a question is ever part of a statement.
 """
 
 from __future__ import annotations
@@ -36,6 +36,14 @@ _figure = re.compile(r"(<=|>=|<|>|=|)(.+)", re.DOTALL).fullmatch
 _key = re.compile(r"([A-Za-z_]{1,32}):").match
 
 
+class Problem(NamedTuple):
+    """Something that was not read as it was typed: from which character to which, and what to do."""
+
+    start: int
+    end: int
+    sentence: str
+
+
 class Query(msgspec.Struct, frozen=True):
     """A question as it was understood."""
 
@@ -47,6 +55,7 @@ class Query(msgspec.Struct, frozen=True):
     since_ns: int | None = None
     until_ns: int | None = None
     warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()  # the warnings that have a place
     lost: bool = False  # something was asked for, and none of it could be read
 
     @property
@@ -64,6 +73,9 @@ class Piece(NamedTuple):
     key: str
     text: str
     quoted: bool
+    start: int = 0
+    end: int = 0
+    open: int | None = None  # the quote that is never closed
 
 
 def parse(text: str, now_ns: int) -> Query:
@@ -77,7 +89,7 @@ def pieces(text: str) -> Iterator[Piece]:
         if text[at].isspace():
             at += 1
             continue
-        sign = ""
+        sign, start = "", at
         if text[at] in "-~!−" and at + 1 < size and not text[at + 1].isspace():
             sign = "~" if text[at] == "~" else "-"
             at += 1
@@ -87,15 +99,17 @@ def pieces(text: str) -> Iterator[Piece]:
             at = found.end()
         if at < size and text[at] in QUOTES:
             closing = QUOTES[text[at]]
-            end = text.find(closing, at + 1)
-            end = size if end < 0 else end
-            yield Piece(sign, key, text[at + 1 : end], True)
+            end, opened = text.find(closing, at + 1), at
+            unclosed = end < 0
+            end = size if unclosed else end
+            stop = min(size, end + 1)
+            yield Piece(sign, key, text[at + 1 : end], True, start, stop, opened if unclosed else None)
             at = end + 1
         else:
             end = at
             while end < size and not text[end].isspace():
                 end += 1
-            yield Piece(sign, key, text[at:end], False)
+            yield Piece(sign, key, text[at:end], False, start, end)
             at = end
 
 
@@ -110,6 +124,8 @@ class _Reading:
         self._clauses: list[Clause] = []
         self._times: dict[str, int] = {}
         self._warnings: list[str] = []
+        self._problems: list[Problem] = []
+        self._at: tuple[int, int] | None = None  # of the piece that is read
         self._or = False
         self._not = False
         self._lost = False
@@ -118,11 +134,17 @@ class _Reading:
         text = text.encode("utf-8", "replace").decode().replace("\0", " ")
         if len(text) > LONGEST:
             text = text[:LONGEST]
+            self._at = (LONGEST - 1, LONGEST)
             self._warn(f"only the first {LONGEST:,} characters were read")
         for piece in pieces(text):
+            self._at = (piece.start, piece.end)
+            if piece.open is not None:  # read to the end, so nothing is lost by it
+                self._note("this quote is never closed; it was read to the end", piece.open, piece.open + 1)
             self._take(piece)
         if self._or:
             self._warn("OR stands at the end and joins nothing")
+        if self._not:
+            self._warn("NOT stands at the end and leaves out nothing")
         return Query(
             Wanted(tuple(map(tuple, self._groups)), tuple(self._none)),
             tuple(self._meaning),
@@ -132,13 +154,20 @@ class _Reading:
             self._times.get("since"),
             self._times.get("until"),
             tuple(self._warnings[:MOST_WARNINGS]),
+            tuple(self._problems[:MOST_WARNINGS]),
             self._lost and not (self._groups or self._none or self._meaning or self._clauses or self._times),
         )
 
     def _warn(self, sentence: str) -> None:
         self._lost = True
+        start, end = self._at or (0, 0)
+        self._note(sentence, start, end)
+
+    def _note(self, sentence: str, start: int, end: int) -> None:
         if sentence not in self._warnings:
             self._warnings.append(sentence)
+        if end > start and len(self._problems) < MOST_WARNINGS:
+            self._problems.append(Problem(start, end, sentence))
 
     def _take(self, piece: Piece) -> None:
         bare = not (piece.quoted or piece.key or piece.sign)

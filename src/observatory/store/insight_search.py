@@ -27,7 +27,7 @@ from sqlalchemy import (
     text,
 )
 
-from observatory.insight.search import Clause, Face, Near, Nearest, Scope, Spoke, Term, Texts, Wanted
+from observatory.insight.search import Bins, Clause, Face, Near, Nearest, Scope, Spoke, Term, Texts, Wanted
 from observatory.store import insight_search_postgres as postgres
 from observatory.store import insight_search_sqlite as sqlite
 from observatory.store.derived_tables import cursors, documents, steps, vectors
@@ -39,6 +39,8 @@ LOOK = 50_000  # documents with the words that filters are tried on, newest firs
 EXCLUDED = 200_000  # documents with unwanted words that are left out
 AMONG = 50_000  # documents that pass the filters and are compared
 RECENT = 100_000  # numbers filters without an index are tried on
+COUNTED = 100_000  # messages that pass filters and are counted by time
+COUNTED_ALL = 1_000_000  # the same without filters: times alone are read, from their index
 INDEXED: Final = {"agent", "session"}
 CANDIDATES = 200  # nearest by bits, embedded again and ordered exactly
 WIDER = 3_000  # nearest by bits when the filters are tried afterwards
@@ -134,6 +136,44 @@ class SearchReads(Fetches):
             seen = await self.fetch(tenant_id, select(func.count()).select_from(hits))
             return rows, seen[0][0] >= LOOK
         return rows, sum(row.times for row in rows) >= LOOK
+
+    async def span(self, tenant_id: str, scope: Scope) -> tuple[int, int] | None:
+        # Two questions: each is the end of an index; asked together all of it would be read.
+        ends: list[int] = []
+        for order in (steps.c.at_ns, steps.c.at_ns.desc()):
+            query = select(steps.c.at_ns).where(steps.c.tenant_id == tenant_id)
+            query = query.where(*map(condition, scope.times)).order_by(order).limit(1)
+            ends += [row[0] for row in await self.fetch(tenant_id, query)]
+        return (ends[0], ends[1]) if len(ends) == 2 else None
+
+    async def bins(self, tenant_id: str, wanted: Wanted, scope: Scope, width_ns: int) -> Bins:
+        mine = steps.c.tenant_id == tenant_id
+        if wanted.every:
+            hits, most = self._hits(tenant_id, wanted, scope, LOOK), LOOK
+            joined = hits.join(steps, and_(mine, steps.c.seq == hits.c.seq))
+            passing = select(steps.c.at_ns).select_from(joined)
+            passing = passing.where(*map(condition, (*scope.clauses, *scope.times)))
+        else:
+            plain = not (scope.clauses or wanted.none)
+            most = COUNTED_ALL if plain else COUNTED
+            passing = select(steps.c.at_ns).where(mine, *map(condition, (*scope.clauses, *scope.times)))
+            if plain:  # the index of times, from its newest end
+                passing = passing.order_by(steps.c.at_ns.desc()).limit(most)
+            else:
+                passing = passing.where(steps.c.seq > scope.after, steps.c.seq <= scope.until)
+                if wanted.none:
+                    unwanted = self._hits(tenant_id, Wanted((wanted.none,)), scope, EXCLUDED)
+                    passing = passing.where(steps.c.seq.not_in(select(unwanted.c.seq)))
+                passing = passing.order_by(steps.c.seq.desc()).limit(most)
+        found = passing.subquery("passing")
+        bin_no = (found.c.at_ns // width_ns).label("bin")
+        query = select(bin_no, func.count()).select_from(found).group_by(bin_no)
+        counts = {int(row[0]): int(row[1]) for row in await self.fetch(tenant_id, query)}
+        capped = sum(counts.values()) >= most
+        if wanted.every and scope.clauses and not capped:
+            seen = await self.fetch(tenant_id, select(func.count()).select_from(hits))
+            capped = seen[0][0] >= LOOK
+        return Bins(counts, capped)
 
     async def newest(self, tenant_id: str, scope: Scope, none: tuple[Term, ...], limit: int) -> list[int]:
         query = (

@@ -101,7 +101,7 @@ def _text(term: Term) -> str:
         ("🙂🙂", {"warnings": 1, "lost": True}),
         ("🙂 hello", {"every": [["hello"]], "warnings": 1}),
         ("~🙂", {"warnings": 1, "lost": True}),
-        ('"unclosed phrase', {"every": [["unclosed phrase"]], "phrases": ["unclosed phrase"]}),
+        ('"unclosed phrase', {"every": [["unclosed phrase"]], "phrases": ["unclosed phrase"], "warnings": 1}),
         ('""', {"lost": False}),
         ("OR OR a OR", {"every": [["a"]], "warnings": 2}),
         ("(a OR b) c", {"every": [["a", "b"], ["c"]], "warnings": 1}),
@@ -109,7 +109,7 @@ def _text(term: Term) -> str:
         ("-", {"warnings": 1, "lost": True}),
         ("~", {"warnings": 1, "lost": True}),
         ("*", {"warnings": 1, "lost": True}),
-        ('" OR 1=1 --', {"every": [["or 1 1"]], "phrases": ["or 1 1"]}),
+        ('" OR 1=1 --', {"every": [["or 1 1"]], "phrases": ["or 1 1"], "warnings": 1}),
         ("'; DROP TABLE x_words; --", {"every": [["drop"], ["table"], ["x words"]], "warnings": 2}),
         ("x' UNION SELECT * FROM payloads", {
             "every": [["x"], ["union"], ["select"], ["from"], ["payloads"]], "warnings": 1}),
@@ -152,3 +152,40 @@ def test_nothing_typed_breaks_it_or_leaves_it_as_a_statement_s272(line: str) -> 
         assert all(letter.isalnum() or letter in '"()* ' for letter in plain)
     msgspec.json.encode(query)
     assert all(isinstance(one, Clause) for one in query.clauses)
+
+
+@pytest.mark.parametrize(
+    ("line", "marked"),
+    [
+        ('refund "never closed', ['"']),
+        ("agent:a cost:dear since:1h", ["cost:dear"]),
+        ("since:soon words", ["since:soon"]),
+        ("type:telegram", ["type:telegram"]),
+        ("a OR", ["OR"]),
+        ("a NOT", ["NOT"]),
+        ("(a OR b)", ["(a", "b)"]),
+        ("ünïcödé 𝔘𝔫𝔦 cost:x", ["cost:x"]),
+        ("colour:red", ["colour:red"]),
+        ("agent: rest", ["agent:"]),
+        ("plain ~meaning since:1h", []),
+    ],
+)
+def test_what_is_not_read_is_pointed_at_s660(line: str, marked: list[str]) -> None:
+    """S660: each problem names its characters, and nothing else."""
+    problems = parse(line, NOW_NS).problems
+    assert [line[one.start : one.end] for one in problems] == marked
+    assert {one.sentence for one in problems} <= set(parse(line, NOW_NS).warnings)
+
+
+def test_an_open_quote_alone_loses_nothing_s660() -> None:
+    """S660: whoever has just typed a quote still sees the newest."""
+    assert not parse('"', NOW_NS).lost
+    assert parse('"a b', NOW_NS).phrases == (Term(("a", "b")),)
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_a_problem_always_lies_inside_the_question_s660(line: str) -> None:
+    """S660: whatever is typed."""
+    for one in parse(line, NOW_NS).problems:
+        assert 0 <= one.start < one.end <= len(line)

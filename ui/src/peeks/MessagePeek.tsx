@@ -40,6 +40,13 @@ function Seen({ message }: { message: MessageItem }) {
         <h3 className={classes.title}>Message {message.sequence_number.toLocaleString("en")}</h3>
         <Id id={message.message_id} length={26} />
       </div>
+      <Link
+        to="/forensics/message/$messageId"
+        params={{ messageId: message.message_id }}
+        className={classes.link}
+      >
+        Its page: story, chain and proof
+      </Link>
       <dl className={classes.facts}>
         <dt>Session</dt>
         <dd>

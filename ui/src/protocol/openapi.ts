@@ -2512,6 +2512,12 @@ export type Previewed = {
   next: string[];
 };
 
+export type ProblemItem = {
+  end: number;
+  sentence: string;
+  start: number;
+};
+
 export type ProofAnswer = {
   audit_event_id: string;
   checkpoint: string;
@@ -2973,6 +2979,7 @@ export type SearchAnswer = {
   items: SearchHit[];
   mode: "hybrid" | "semantic" | "text";
   next_cursor: string | null;
+  problems: ProblemItem[];
   query: QuestionItem;
   semantic: "not_asked" | "not_available" | "partial" | "used";
   warnings: string[];
@@ -3159,6 +3166,7 @@ export type SpeakersAnswer = {
   items: Speaker[];
   mode: "hybrid" | "semantic" | "text";
   next_cursor: string | null;
+  problems: ProblemItem[];
   query: QuestionItem;
   semantic: "not_asked" | "not_available" | "partial" | "used";
   warnings: string[];
@@ -3468,6 +3476,27 @@ export type ThroughputPoint = {
   failures: number;
   messages: number;
   violations: number;
+};
+
+export type TimeBin = {
+  count: number;
+  from: string;
+  to: string;
+};
+
+export type TimesAnswer = {
+  as_of: number;
+  behind: number;
+  capped: boolean;
+  facets: Facets | null;
+  hits: number;
+  items: TimeBin[];
+  mode: "hybrid" | "semantic" | "text";
+  next_cursor: string | null;
+  problems: ProblemItem[];
+  query: QuestionItem;
+  semantic: "not_asked" | "not_available" | "partial" | "used";
+  warnings: string[];
 };
 
 export type Trial = {
@@ -3901,7 +3930,7 @@ export interface Answers {
   "POST /v1/scaling-triggers/{rule_id}/mute": RuleItem;
   "POST /v1/scaling-triggers/{rule_id}/test": TestAnswer;
   "GET /v1/scheduler": SchedulerItem;
-  "GET /v1/search": SearchAnswer | SpeakersAnswer;
+  "GET /v1/search": SearchAnswer | SpeakersAnswer | TimesAnswer;
   "GET /v1/sessions": PageOfSessionItem;
   "GET /v1/sessions/stuck": PageOfSessionItem;
   "GET /v1/sessions/{session_id}": SessionAnswer;
@@ -4075,7 +4104,7 @@ export interface Queries {
   "GET /v1/audit/export": { from?: number | null; to?: number | null; since?: string | null; until?: string | null; payloads?: boolean };
   "GET /v1/audit/export/plan": { from?: number | null; to?: number | null; since?: string | null; until?: string | null; payloads?: boolean };
   "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
-  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; after?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
   "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; agent?: string | null; session?: string | null; cursor?: string | null; limit?: number };
@@ -4102,7 +4131,7 @@ export interface Queries {
   "GET /v1/messages/{message_id}": { raw?: boolean };
   "DELETE /v1/policies/{rule_id}": { confirm?: boolean };
   "GET /v1/reviews": { state?: "open" | "done"; cursor?: string | null; limit?: number };
-  "GET /v1/search": { q?: string; mode?: "text" | "semantic" | "hybrid"; group?: "agent" | null; cursor?: string | null; limit?: number };
+  "GET /v1/search": { q?: string; mode?: "text" | "semantic" | "hybrid"; group?: "agent" | "time" | null; cursor?: string | null; limit?: number };
   "GET /v1/sessions": { q?: string | null; status?: "ended" | "paused" | "looping" | "waiting" | "stuck" | "running" | null; severity?: "warning" | "loop" | null; stuck?: boolean; cursor?: string | null; limit?: number };
   "GET /v1/sessions/stuck": { cursor?: string | null; limit?: number };
   "GET /v1/sessions/{session_id}/annotations": { cursor?: string | null; limit?: number };

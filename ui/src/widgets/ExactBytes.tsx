@@ -1,12 +1,18 @@
 // The bytes of a message as they were archived, pretty to read or as they are, and whether they are those a
-// digest names.
+// digest names. What turns the writing around or hides in it is named, and of a huge one the beginning is shown.
 import { useState } from "react";
 import classes from "./ExactBytes.module.css";
 import type { Exact } from "./exact";
 import { Id } from "./Figures";
+import { beginning, inertNamed } from "./inert";
+
+/** A browser lays out so much at once without standing still. */
+const SHOWN = 65_536;
 
 export function ExactBytes({ content, digest }: { content: Exact; digest: string | null }) {
   const [raw, setRaw] = useState(false);
+  const [most, setMost] = useState(SHOWN);
+  const cut = beginning(raw ? content.text : content.pretty, most);
   const proven = content.digest !== null && content.digest === digest;
   const other = content.digest !== null && digest !== null && !proven;
   return (
@@ -21,7 +27,12 @@ export function ExactBytes({ content, digest }: { content: Exact; digest: string
         </button>
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long text must be scrollable by keyboard */}
-      <pre tabIndex={0}>{raw ? content.text : content.pretty}</pre>
+      <pre tabIndex={0}>{inertNamed(cut.text)}</pre>
+      {cut.left > 0 && (
+        <button type="button" className={classes.toggle} onClick={() => setMost(most + 4 * SHOWN)}>
+          {cut.left.toLocaleString("en")} more characters: show on
+        </button>
+      )}
       {digest && (
         <p className={classes.digest} data-other={other || undefined}>
           <Id id={digest} length={24} /> {proven && "✓ these bytes, hashed in this browser"}

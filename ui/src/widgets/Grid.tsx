@@ -41,12 +41,14 @@ interface Props<T> {
   onSort?: ((id: string) => void) | undefined;
   /** The last rows are in sight: fetch more. */
   onEnd?: (() => void) | undefined;
+  /** Which rows are in sight: for whoever holds only a part of them. */
+  onSeen?: ((first: number, last: number) => void) | undefined;
   /** Of all rows there are, when more exist than were fetched. */
   total?: number | undefined;
 }
 
 export function Grid<T>(props: Props<T>) {
-  const { label, columns, rows, keyOf, current, onOpen, onPeek, sort, onSort, onEnd, total } = props;
+  const { label, columns, rows, keyOf, current, onOpen, onPeek, sort, onSort, onEnd, onSeen, total } = props;
   const box = useRef<HTMLDivElement>(null);
   const { ref, width } = useElementSize<HTMLDivElement>();
   const [reached, setReached] = useState(0);
@@ -70,11 +72,17 @@ export function Grid<T>(props: Props<T>) {
   const before = items[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
   const last = items.at(-1)?.index ?? -1;
+  const sight = virtual.range;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked once for each length and end in sight
   useEffect(() => {
     if (rows.length > 0 && last >= rows.length - 20) onEnd?.();
   }, [last, rows.length]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: told once for each stretch in sight
+  useEffect(() => {
+    if (sight && rows.length > 0) onSeen?.(sight.startIndex, sight.endIndex);
+  }, [sight?.startIndex, sight?.endIndex, rows, rows.length]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the row to focus may appear only with the next items
   useEffect(() => {

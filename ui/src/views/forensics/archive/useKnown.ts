@@ -1,0 +1,19 @@
+// Values that completion offers: agents and clusters of the fleet, tools and sessions of what was found.
+import { useMemo } from "react";
+import { useAnswer } from "~/api/questions";
+import type { Facets } from "~/protocol/openapi";
+import type { Values } from "./completing";
+
+export function useKnown(facets: Facets | null): Values {
+  const agents = useAnswer("/v1/agents");
+  return useMemo(() => {
+    const items = agents.data?.items ?? [];
+    const clusters = items.flatMap((one) => (one.cluster_id ? [one.cluster_id] : []));
+    return {
+      agent: items.map((one) => one.agent_id),
+      cluster: [...new Set(clusters)].sort(),
+      tool: facets?.tool.map((one) => one.value) ?? [],
+      session: facets?.session.map((one) => one.value) ?? [],
+    };
+  }, [agents.data, facets]);
+}

@@ -1,0 +1,131 @@
+// The blocks of a story. Text of strangers: shown inert, and of a very long one the beginning until asked for more.
+import { useState } from "react";
+import { beginning, inertNamed } from "~/widgets/inert";
+import { Json, pretty } from "~/widgets/Json";
+import classes from "./Message.module.css";
+import { type Block, hrefOf } from "./story";
+
+const LONG = 8_192;
+const MORE = 65_536;
+const MANY = 100;
+
+export function Blocks({ blocks }: { blocks: readonly Block[] }) {
+  return (
+    <div className={classes.story}>
+      {blocks.map((block, n) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: blocks have no identity but their place
+        <section key={n} aria-label={"title" in block ? block.title || "Text" : "In a word"}>
+          {"title" in block && block.title && <h3>{block.title}</h3>}
+          <Inside block={block} />
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Inside({ block }: { block: Block }) {
+  switch (block.kind) {
+    case "lead":
+      return (
+        <p className={classes.lead} dir="auto">
+          <Long text={block.text} most={1_024} />
+        </p>
+      );
+    case "text":
+      return (
+        <p className={classes.text} dir="auto">
+          <Long text={block.text} />
+        </p>
+      );
+    case "lines":
+      return <Lines lines={block.lines} isOrdered={block.isOrdered ?? false} />;
+    case "facts":
+      return (
+        <dl className={classes.facts}>
+          {block.facts.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <Long text={value} most={512} />
+              </dd>
+            </div>
+          ))}
+        </dl>
+      );
+    case "links":
+      return (
+        <ul className={classes.plain}>
+          {block.links.slice(0, MANY).map(({ uri, label, type }, n) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: one source may be named twice
+            <li key={n}>
+              {hrefOf(uri) ? (
+                <a href={hrefOf(uri) ?? undefined} target="_blank" rel="noreferrer" title={inertNamed(uri)}>
+                  {inertNamed(label)}
+                </a>
+              ) : (
+                <span className="mono">{inertNamed(label === uri ? uri : `${label} ${uri}`)}</span>
+              )}{" "}
+              {type && <span className={classes.faint}>{inertNamed(type)}</span>}
+            </li>
+          ))}
+        </ul>
+      );
+    case "json":
+      return <LongJson value={block.value} title={block.title} />;
+  }
+}
+
+function Lines({ lines, isOrdered }: { lines: readonly string[]; isOrdered: boolean }) {
+  const [all, setAll] = useState(false);
+  const List = isOrdered ? "ol" : "ul";
+  return (
+    <>
+      <List className={isOrdered ? classes.ordered : classes.plain}>
+        {lines.slice(0, all ? 2_000 : MANY).map((line, n) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity but their place
+          <li key={n} dir="auto">
+            <Long text={line} most={2_048} />
+          </li>
+        ))}
+      </List>
+      {!all && lines.length > MANY && (
+        <button type="button" className={classes.more} onClick={() => setAll(true)}>
+          {(lines.length - MANY).toLocaleString("en")} more
+        </button>
+      )}
+    </>
+  );
+}
+
+function Long({ text, most = LONG }: { text: string; most?: number }) {
+  const [shown, setShown] = useState(most);
+  const cut = beginning(text, shown);
+  return (
+    <>
+      {inertNamed(cut.text)}
+      {cut.left > 0 && (
+        <>
+          …{" "}
+          <button type="button" className={classes.more} onClick={() => setShown(shown + MORE)}>
+            {cut.left.toLocaleString("en")} more characters
+          </button>
+        </>
+      )}
+    </>
+  );
+}
+
+function LongJson({ value, title }: { value: unknown; title: string }) {
+  const [shown, setShown] = useState(MORE);
+  const cut = beginning(pretty(value), shown);
+  return (
+    <>
+      <Json value={inertNamed(cut.text)} label={title} />
+      {cut.left > 0 && (
+        <button type="button" className={classes.more} onClick={() => setShown(shown + MORE)}>
+          {cut.left.toLocaleString("en")} more characters
+        </button>
+      )}
+    </>
+  );
+}
