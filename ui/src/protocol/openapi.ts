@@ -168,6 +168,7 @@ export type AlertRuleBody = {
   severity?: "info" | "warning" | "error" | "critical" | null;
   target?: string | null;
   threshold?: number | null;
+  was?: string | null;
   window_s?: number | null;
 };
 
@@ -485,6 +486,23 @@ export type ChainVerdict = {
   records: number;
   shredded?: number;
   valid: boolean;
+};
+
+export type ChangeJobBody = {
+  at?: string | null;
+  cron?: string | null;
+  grace_s?: number;
+  intent: string;
+  jitter_s?: number;
+  max_tries?: number;
+  misfire?: "skip" | "run_once" | "run_all";
+  name: string;
+  overlap?: "allow" | "skip" | "queue";
+  payload?: Record<string, unknown>;
+  session_id?: string | null;
+  target: JobTarget;
+  was?: string | null;
+  zone?: string;
 };
 
 export type ChangedRule = {
@@ -1854,6 +1872,12 @@ export type LettersDone = {
   refused: NotDone[];
 };
 
+export type LevelItem = {
+  breaches: boolean;
+  subject: string;
+  value: number;
+};
+
 export type LogAnswer = {
   checkpoint: string | null;
   detail: string | null;
@@ -2525,6 +2549,13 @@ export type Received = {
   status?: string;
 };
 
+export type RecentRun = {
+  manual: boolean;
+  reason: string | null;
+  scheduled_for: string;
+  state: "dead" | "due" | "held" | "queued" | "refused" | "sent" | "skipped";
+};
+
 export type Reconcile = {
   confirm?: boolean;
   scope: string;
@@ -2878,6 +2909,7 @@ export type ScalingTriggerBody = {
   severity?: "info" | "warning" | "error" | "critical" | null;
   target?: string | null;
   threshold?: number | null;
+  was?: string | null;
 };
 
 export type SchedulerItem = {
@@ -3417,6 +3449,33 @@ export type ThroughputPoint = {
   violations: number;
 };
 
+export type Timeline = {
+  bin_s: number;
+  from: string;
+  lanes: TimelineLane[];
+  more: boolean;
+  most: number;
+  now: string;
+  until: string;
+};
+
+export type TimelineBin = {
+  at: string;
+  failed: number;
+  missed: number;
+  planned: number;
+  sent: number;
+  waiting: number;
+};
+
+export type TimelineLane = {
+  bins: TimelineBin[];
+  job_id: string;
+  name: string;
+  recent: RecentRun[];
+  state: "active" | "done" | "paused";
+};
+
 export type Trial = {
   message: Record<string, unknown>;
   rule?: NewRedaction | null;
@@ -3449,6 +3508,18 @@ export type TriedRule = {
   on_expiry?: "deny" | "approve";
   quorum?: number;
   rule_id?: string | null;
+};
+
+export type TriggerLevel = {
+  of: number;
+  rule_id: string;
+  subjects: LevelItem[];
+};
+
+export type TriggerLevels = {
+  at: string;
+  items: TriggerLevel[];
+  next_cursor: null;
 };
 
 export type TriggeredBy = {
@@ -3752,6 +3823,7 @@ export interface Answers {
   "GET /v1/jobs": JobPage;
   "POST /v1/jobs": JobItem;
   "POST /v1/jobs/preview": Previewed;
+  "GET /v1/jobs/timeline": Timeline;
   "GET /v1/jobs/upcoming": Upcoming;
   "DELETE /v1/jobs/{job_id}": RemovedJob;
   "GET /v1/jobs/{job_id}": JobItem;
@@ -3798,6 +3870,7 @@ export interface Answers {
   "PUT /v1/routes": RouteItem;
   "GET /v1/scaling-triggers": RuleList;
   "POST /v1/scaling-triggers": RuleItem;
+  "GET /v1/scaling-triggers/levels": TriggerLevels;
   "DELETE /v1/scaling-triggers/{rule_id}": RuleRemoved;
   "GET /v1/scaling-triggers/{rule_id}": RuleItem;
   "PUT /v1/scaling-triggers/{rule_id}": RuleItem;
@@ -3908,7 +3981,7 @@ export interface Bodies {
   "POST /v1/instructions/{agent_type}/rollback": RollBack;
   "POST /v1/jobs": JobBody;
   "POST /v1/jobs/preview": PreviewBody;
-  "PUT /v1/jobs/{job_id}": JobBody;
+  "PUT /v1/jobs/{job_id}": ChangeJobBody;
   "POST /v1/keys": NewKey;
   "POST /v1/kill-switch": NewKillSwitch;
   "POST /v1/kill-switch/{kill_id}/confirm": Confirmation;
@@ -3991,6 +4064,7 @@ export interface Queries {
   "GET /v1/fleet/throughput": { window?: "60s" | "1h" };
   "GET /v1/holds": { session_id?: string | null; agent_id?: string | null; gates_only?: boolean; cursor?: string | null; limit?: number };
   "GET /v1/jobs": { state?: string | null; reminders?: boolean | null; cursor?: string | null; limit?: number };
+  "GET /v1/jobs/timeline": { hours?: number; bins?: number };
   "GET /v1/jobs/upcoming": { hours?: number; limit?: number };
   "GET /v1/jobs/{job_id}/runs": { cursor?: string | null; limit?: number };
   "GET /v1/memory": { agent?: string | null; session?: string | null; at?: string | null; step?: string | null; seq?: number | null; cursor?: string | null; limit?: number };
