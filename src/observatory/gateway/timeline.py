@@ -17,7 +17,7 @@ from observatory.gateway import schedule
 
 Row = Mapping[str, Any]
 What = Literal["sent", "failed", "missed", "waiting", "planned"]
-MOST = 60
+MOST = 100
 BINS = 192  # at most, in all
 # What a run's state comes to on the strip. A refused one is tried again; one that is held waits for a person.
 COMES_TO: dict[str, What] = {
