@@ -88,12 +88,14 @@ export function Scheduler() {
   return (
     <section className={classes.view} aria-label="Scheduler and Lifecycle">
       <h1 className="unseen">Scheduler and Lifecycle</h1>
-      <Leader asked={scheduler} />
-      <Timeline />
-      <div className={classes.below} data-board>
-        <Boards label="Boards of the scheduler" boards={boards} current={board}>
-          <Page />
-        </Boards>
+      <div className={classes.inside}>
+        <Leader asked={scheduler} />
+        <Timeline />
+        <div className={classes.below} data-board>
+          <Boards label="Boards of the scheduler" boards={boards} current={board}>
+            <Page />
+          </Boards>
+        </div>
       </div>
     </section>
   );

@@ -58,7 +58,7 @@ export function When({ cron, zone, set, faults }: Props) {
         {asked.cron === "" ? (
           <p>Five fields: minute, hour, day of month, month, day of week; six with seconds first.</p>
         ) : refused ? (
-          <Wrong cron={cron} problem={refused.message} />
+          <Wrong cron={asked.cron} problem={refused.message} />
         ) : preview.data ? (
           <Right told={preview.data} zone={asked.zone} />
         ) : preview.error ? (

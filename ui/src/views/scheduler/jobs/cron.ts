@@ -37,7 +37,7 @@ const WANTED: Record<string, string> = {
   second: "0–59",
   minute: "0–59",
   hour: "0–23",
-  "day-of-month": "1–31, L, LW",
+  "day-of-month": "a day such a month has, L, LW",
   month: "1–12 or JAN–DEC",
   "day-of-week": "0–7 or SUN–SAT (0 and 7 are Sunday)",
 };

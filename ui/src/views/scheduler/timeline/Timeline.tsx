@@ -235,11 +235,7 @@ const LaneRow = memo(
                 onClick={onOpen}
               >
                 {(cell.worst !== "planned" || cell.total === 1) && <span aria-hidden>{sign.mark}</span>}
-                {cell.total > 1 && (
-                  <small aria-hidden>
-                    {cell.total > 99 ? "99+" : cell.total}
-                  </small>
-                )}
+                {cell.total > 1 && <small aria-hidden data-many={cell.total > 99 ? "99+" : cell.total} />}
               </button>
             );
           })}
