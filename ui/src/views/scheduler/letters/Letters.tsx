@@ -14,7 +14,7 @@ import { useSearchText } from "~/widgets/useSearchText";
 import classes from "../Scheduler.module.css";
 import { useLetters } from "../useSchedule";
 import { Letter } from "./Letter";
-import { KINDS, letters as many, meant, pick, readShown, STATES, toggled } from "./letters";
+import { KINDS, letters as many, meant, pick, readShown, STATES, shortReason, toggled } from "./letters";
 
 interface Row {
   letter: DeadLetterItem;
@@ -204,7 +204,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     id: "name",
     title: "Of",
-    width: "30%",
+    width: "24%",
     cell: ({ letter, chosen, toggle }) => (
       <span className={classes.choose}>
         {letter.state === "dead" && (
@@ -223,7 +223,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     id: "reason",
     title: "Why",
-    cell: ({ letter }) => <span title={letter.reason}>{letter.reason}</span>,
+    cell: ({ letter }) => <span title={letter.reason}>{shortReason(letter.reason)}</span>,
   },
   {
     id: "preview",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DeadLetterItem } from "~/protocol/openapi";
-import { meant, pick, readShown, toggled } from "./letters";
+import { meant, pick, readShown, shortReason, toggled } from "./letters";
 
 const letter = (letter_id: string, reason = "refused 1 times, at last: denied"): DeadLetterItem => ({
   letter_id,
@@ -33,6 +33,11 @@ describe("dead letters", () => {
     const one = toggled(new Set(), "a");
     expect([...one]).toEqual(["a"]);
     expect([...toggled(one, "a")]).toEqual([]);
+  });
+
+  it("tell in a row what happened at last", () => {
+    expect(shortReason("refused 3 times, at last: policy_denied")).toBe("policy_denied");
+    expect(shortReason("HTTP 500")).toBe("HTTP 500");
   });
 
   it("what the address cannot mean is the default", () => {

@@ -47,3 +47,8 @@ export function toggled(chosen: ReadonlySet<string>, id: string): Set<string> {
 }
 
 export const letters = (n: number) => (n === 1 ? "1 letter" : `${n} letters`);
+
+/** In a row there is room for what happened at last; the whole is on hover and beside. */
+export function shortReason(reason: string): string {
+  return reason.replace(/^refused \d+ times, at last: /, "");
+}
