@@ -26,6 +26,8 @@ def watched(own: Tenant) -> Answers:
         yield f"create_{word}", http.post(path, json=body | {"scope": "log"})  # 422
         yield f"list_{word}s", http.get(path)
         yield f"get_{word}", http.get(one)
+        if word == "scaling_trigger":
+            yield "scaling_levels", http.get(f"{path}/levels")
         yield f"change_{word}", http.put(one, json=body | {"cooldown_s": 60})
         yield f"change_{word}", http.put(f"{path}/none", json=body | {"name": "none"})
         yield f"mute_{word}", http.post(f"{one}/mute", json={"minutes": 5})

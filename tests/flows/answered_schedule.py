@@ -72,6 +72,9 @@ def scheduled(own: Tenant) -> Answers:
     yield "get_dead_letter", http.get(three)
     yield "list_job_runs", http.get(f"{path}/runs", params={"limit": 1})
     yield "list_job_runs", http.get("/v1/jobs/none/runs")
+    yield "job_timeline", http.get("/v1/jobs/timeline", params={"hours": 6, "bins": 24})
+    yield "job_timeline", http.get("/v1/jobs/timeline", params={"hours": 0})
+    yield "change_job", http.put(path, json=JOB | {"was": "2020-01-01T00:00:00Z"})  # 409
     yield "get_scheduler", http.get("/v1/scheduler")
     yield "remove_job", http.delete(path)
     yield "remove_job", http.delete(path)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from observatory.api.answers import Was
 from observatory.protocol.alerting import (
     LONGEST_S,
     MOST_AMOUNT,
@@ -39,6 +40,7 @@ class RuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     severity: AlertSeverity | None = None
     endpoint_ids: Endpoints = []
     enabled: bool = True
+    was: Was | None = None
 
 
 class AlertRuleBody(RuleBody, kw_only=True, forbid_unknown_fields=True):
@@ -111,6 +113,28 @@ class RuleList(msgspec.Struct, kw_only=True):
     mail_is_set: bool
 
 
+class LevelItem(msgspec.Struct, kw_only=True):
+    """What stands now for one subject; `breaches`: it is past the threshold."""
+
+    subject: str
+    value: float
+    breaches: bool
+
+
+class TriggerLevel(msgspec.Struct, kw_only=True):
+    """The subjects nearest to what the trigger waits for, the nearest first; `of` is how many there are."""
+
+    rule_id: str
+    subjects: list[LevelItem]
+    of: int
+
+
+class TriggerLevels(msgspec.Struct, kw_only=True):
+    items: list[TriggerLevel]
+    next_cursor: None
+    at: str
+
+
 class RuleRemoved(msgspec.Struct, kw_only=True):
     rule_id: str
     removed: bool
@@ -173,6 +197,7 @@ ALERT_RULE_ANSWERS: dict[str, Any] = {
     "create_default_alert_rules": RulesMade,
     "open_alerts": OpenAlerts,
     "list_scaling_triggers": RuleList,
+    "scaling_levels": TriggerLevels,
     "create_scaling_trigger": RuleItem,
     "get_scaling_trigger": RuleItem,
     "change_scaling_trigger": RuleItem,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from observatory.api.answers import Was
 from observatory.gateway.schedule import Misfire, Overlap
 from observatory.gateway.summons import TargetKind
 from observatory.protocol.rules import Name, SessionId, Title
@@ -44,6 +45,10 @@ class JobBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     jitter_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = 0
     grace_s: Annotated[int, msgspec.Meta(ge=1, le=86_400, description="So late is still on time")] = 60
     max_tries: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
+
+
+class ChangeJobBody(JobBody, kw_only=True, forbid_unknown_fields=True):
+    was: Was | None = None
 
 
 class PreviewBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -145,6 +150,46 @@ class Upcoming(msgspec.Struct, kw_only=True):
     next_cursor: None
 
 
+class TimelineBin(msgspec.Struct, kw_only=True):
+    """Firings for times from `at` on: sent, given up, left out, not settled yet, still to come."""
+
+    at: str
+    sent: int
+    failed: int
+    missed: int
+    waiting: int
+    planned: int
+
+
+class RecentRun(msgspec.Struct, kw_only=True):
+    scheduled_for: str
+    state: Literal["due", "queued", "sent", "held", "refused", "dead", "skipped"]
+    manual: bool
+    reason: str | None
+
+
+class TimelineLane(msgspec.Struct, kw_only=True):
+    """`recent` are its last runs, newest first, however long ago."""
+
+    job_id: str
+    name: str
+    state: Literal["active", "paused", "done"]
+    bins: list[TimelineBin]
+    recent: list[RecentRun]
+
+
+class Timeline(msgspec.Struct, kw_only=True, rename={"begins": "from"}):
+    """A bin counts at most `most` planned or missed times. `more`: there are further jobs, older ones."""
+
+    begins: str
+    until: str
+    now: str
+    bin_s: int
+    most: int
+    lanes: list[TimelineLane]
+    more: bool
+
+
 class SchedulerLeader(msgspec.Struct, kw_only=True):
     """By the database's clock. `is_live` says whether its lease still stands."""
 
@@ -220,6 +265,7 @@ SCHEDULE_ANSWERS: dict[str, Any] = {
     "run_job": RunItem,
     "list_job_runs": RunPage,
     "upcoming_jobs": Upcoming,
+    "job_timeline": Timeline,
     "preview_job": Previewed,
     "get_scheduler": SchedulerItem,
     "list_dead_letters": DeadLetterPage,

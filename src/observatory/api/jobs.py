@@ -27,7 +27,8 @@ from observatory.api.answers import (
 )
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
-from observatory.api.job_shapes import JobBody, PreviewBody
+from observatory.api.job_shapes import ChangeJobBody, JobBody, PreviewBody
+from observatory.api.job_timeline import job_timeline
 from observatory.gateway import firing, jobs, schedule
 from observatory.gateway.jobs import JobSpec
 from observatory.gateway.schedule import SECOND, BadSchedule, Planned
@@ -209,13 +210,13 @@ async def _job(house: House, tenant_id: str, job_id: str) -> Row:
 
 @put("/jobs/{job_id:str}", summary="Give a job all its settings anew", operation_id="change_job")
 async def change_job(
-    request: Call, house: Here, job_id: FromPath[str], data: JSONBody[JobBody]
+    request: Call, house: Here, job_id: FromPath[str], data: JSONBody[ChangeJobBody]
 ) -> Response[bytes]:
     who = await need(request, house, "operate")
     await _job(house, who.tenant_id, job_id)
     spec = _spec(who, data, house.clock())
     await _free(house, who.tenant_id, spec.name, job_id)
-    return await _answer(house, jobs.change(who, job_id, spec, house.clock()))
+    return await _answer(house, jobs.change(who, job_id, spec, house.clock(), data.was))
 
 
 @delete(
@@ -359,6 +360,7 @@ jobs_router = Router(
         create_job,
         list_jobs,
         upcoming_jobs,
+        job_timeline,
         preview_job,
         get_job,
         change_job,

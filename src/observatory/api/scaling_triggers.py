@@ -7,12 +7,19 @@ from litestar.params import FromPath, JSONBody
 
 from observatory.api.alert_rule_shapes import MuteBody, ScalingTriggerBody
 from observatory.api.house import Call, Here
-from observatory.api.watching import changed, created, got, listed, muted, removed, tested
+from observatory.api.watching import changed, created, got, levels, listed, muted, removed, tested
 
 
 @get("/scaling-triggers", summary="Scaling triggers", operation_id="list_scaling_triggers")
 async def list_scaling_triggers(request: Call, house: Here) -> Response[bytes]:
     return await listed(request, house, "scaling")
+
+
+@get(
+    "/scaling-triggers/levels", summary="How each trigger's figure stands now", operation_id="scaling_levels"
+)
+async def scaling_levels(request: Call, house: Here) -> Response[bytes]:
+    return await levels(request, house, "scaling")
 
 
 @post("/scaling-triggers", summary="Make a scaling trigger", operation_id="create_scaling_trigger")
@@ -75,6 +82,7 @@ scaling_router = Router(
     path="/v1",
     route_handlers=[
         list_scaling_triggers,
+        scaling_levels,
         create_scaling_trigger,
         get_scaling_trigger,
         change_scaling_trigger,

@@ -17,6 +17,7 @@ from observatory.api.gate import need
 from observatory.api.house import Call, House
 from observatory.daemons.email import Email
 from observatory.gateway import alert_telling, alerting
+from observatory.gateway.alert_judging import Readings
 from observatory.gateway.alerting import PREFIXES, rule_of
 from observatory.insight.alerting import AlertingRows
 from observatory.ports import EventFilter
@@ -28,6 +29,7 @@ from observatory.state import Act, Principal
 
 MINUTE_NS = 60_000_000_000
 MOST_OPEN = 1_000  # that are counted for the lists
+NEAREST = 5  # subjects of a rule whose level is told
 Row = dict[str, Any]
 
 
@@ -63,6 +65,40 @@ async def listed(request: Call, house: House, purpose: Purpose) -> Response[byte
             "mail_is_set": isinstance(mail, Email) and mail.is_set,
         }
     )
+
+
+async def levels(request: Call, house: House, purpose: Purpose) -> Response[bytes]:
+    """Each (condition, scope) is read once, whoever asks for it. Rules that count events have no level."""
+    tenant_id = (await need(request, house, "read")).tenant_id
+    now_ns = house.clock()
+    rows = await house.store.rows(tenant_id, "alert_rules", purpose=purpose, removed_ns=None)
+    # The lowest threshold first: some readings leave out what is below it.
+    rules = sorted(map(rule_of, rows), key=lambda rule: rule.threshold)
+    readings: dict[tuple[str, str], Readings] = {}
+    items = []
+    for rule in rules:
+        if KINDS[rule.condition].is_level:
+            known = rule.condition, rule.scope
+            if known not in readings:
+                readings[known] = await house.alerts.level(tenant_id, rule, now_ns)
+            items.append(_level(rule, readings[known]))
+    return json({"items": items, "next_cursor": None, "at": from_ns(now_ns)})
+
+
+def _level(rule: AlertRule, readings: Readings) -> Row:
+    found = {subject: one.value for subject, one in readings.items()}
+    if rule.target is not None or rule.scope == "tenant":
+        subject = "tenant" if rule.scope == "tenant" else f"{rule.scope}:{rule.target}"
+        found = {subject: found.get(subject, 0.0)}  # what has no reading is nought
+    nearest = sorted(found.items(), key=lambda one: (-one[1] if rule.compare == "above" else one[1], one[0]))
+    return {
+        "rule_id": rule.rule_id,
+        "subjects": [
+            {"subject": subject, "value": round(float(value), 6), "breaches": rule.breaches(value)}
+            for subject, value in nearest[:NEAREST]
+        ],
+        "of": len(found),
+    }
 
 
 async def _counts(house: House, tenant_id: str) -> dict[str, int]:
@@ -150,7 +186,7 @@ async def changed(
 ) -> Response[bytes]:
     who = await need(request, house, "admin")
     rule = await _rule(house, who, rule_id, purpose, data)
-    return await _did(house, who, alerting.change(who, rule, house.clock()))
+    return await _did(house, who, alerting.change(who, rule, house.clock(), data.was))
 
 
 async def removed(request: Call, house: House, purpose: Purpose, rule_id: str) -> Response[bytes]:

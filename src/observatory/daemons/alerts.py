@@ -22,7 +22,7 @@ from observatory.daemons.home import Watch
 from observatory.daemons.leader import Leader
 from observatory.daemons.measures import Measure
 from observatory.errors import ObservatoryError, StoreError
-from observatory.gateway.alert_judging import Judge
+from observatory.gateway.alert_judging import Judge, Readings
 from observatory.gateway.alert_telling import CURSOR, Found, judge
 from observatory.gateway.alerting import rule_of
 from observatory.insight.alerting import AlertingRows
@@ -82,6 +82,10 @@ class Alerts:
                     log.warning("alert rules are not judged now: %s", error)
         finally:
             await self._leader.resign()
+
+    async def level(self, tenant_id: str, rule: AlertRule, now_ns: int) -> Readings:
+        """What stands now where that rule looks, by subject; for whoever asks, whoever judges."""
+        return await self._levels.read(tenant_id, rule.condition, rule.scope, rule.threshold, now_ns)
 
     async def look(self, now_ns: int) -> int:
         """How many findings were told; raises what the directory raises."""

@@ -16,6 +16,7 @@ import msgspec
 from observatory.gateway import schedule
 from observatory.gateway.record import notice
 from observatory.gateway.schedule import Misfire, Overlap
+from observatory.gateway.staleness import stale
 from observatory.gateway.summons import TargetKind
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
@@ -107,14 +108,20 @@ def told(row: Row) -> dict[str, Any]:
     return {name: row[name] for name in TOLD} | {"at": None if at_ns is None else from_ns(at_ns)}
 
 
-def change(who: Principal, job_id: str, spec: JobSpec, now_ns: int) -> Act:
-    """The whole of it anew. It fires by its new times from now on, paused or not as it was."""
+def change(who: Principal, job_id: str, spec: JobSpec, now_ns: int, was: str | None = None) -> Act:
+    """The whole of it anew. It fires by its new times from now on, paused or not as it was.
+
+    `was`: see `stale`.
+    """
 
     def decide(desk: Desk, row: Row) -> Row | Refused:
         if row["asked_by"] is not None:
             return Refused(
                 reason="not_changeable", detail="an agent asked for this reminder; it can be removed"
             )
+        refused = stale(was, row["updated_ns"])
+        if refused is not None and isinstance(refused.answer, Refused):
+            return refused.answer
         values: Row = msgspec.structs.asdict(spec)
         if row["state"] == "done":
             values["state"] = "active"

@@ -58,6 +58,14 @@ class JobRows(Protocol):
     async def runs_page(self, tenant_id: str, job_id: str, before: int | None, limit: int) -> list[Row]:
         """Runs of a job by their time, newest first."""
 
+    async def runs_counted(
+        self, tenant_id: str, job_ids: Sequence[str], from_ns: int, until_ns: int, bin_ns: int
+    ) -> list[tuple[str, int, str, bool, int]]:
+        """Job, beginning of a bin, state, whether by hand, and how many runs are for times in it."""
+
+    async def runs_recent(self, tenant_id: str, job_ids: Sequence[str], each: int) -> list[Row]:
+        """The newest runs of each job, by their time, newest first."""
+
     async def jobs_firing(self, tenant_id: str, until_ns: int, limit: int) -> list[Row]:
         """Jobs that fire before that, the earliest first."""
 

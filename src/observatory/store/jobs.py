@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, func, literal, literal_column, select, union_all
 
 from observatory.store import tables
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import Fetches, portions
 from observatory.store.inbox import any_of
 
 Row = dict[str, Any]
@@ -56,6 +56,44 @@ class JobReads(Fetches):
         if before is not None:
             tests.append(runs.scheduled_for < before)
         return await self._rows(tenant_id, tables.job_runs, tests, runs.scheduled_for.desc(), limit)
+
+    async def runs_counted(
+        self, tenant_id: str, job_ids: Sequence[str], from_ns: int, until_ns: int, bin_ns: int
+    ) -> list[tuple[str, int, str, bool, int]]:
+        runs = tables.job_runs.c
+        place = (runs.scheduled_for // literal(bin_ns, BigInteger)).label("place")
+        keys = (runs.job_id, place, runs.state, runs.manual)
+        found = []
+        for ids in portions(job_ids):
+            query = (
+                select(*keys, func.count())
+                .where(runs.tenant_id == tenant_id, runs.job_id.in_(ids))
+                .where(runs.scheduled_for >= from_ns, runs.scheduled_for < until_ns)
+                .group_by(runs.job_id, literal_column("place"), runs.state, runs.manual)
+            )
+            found += await self.fetch(tenant_id, query)
+        return [
+            (job, int(at) * bin_ns, state, bool(manual), count) for job, at, state, manual, count in found
+        ]
+
+    async def runs_recent(self, tenant_id: str, job_ids: Sequence[str], each: int) -> list[Row]:
+        """One look into the index a job: a window over all its runs would read them all."""
+        runs = tables.job_runs
+        names = ("job_id", "scheduled_for", "state", "manual", "reason")
+        columns = [runs.c[name] for name in names]
+        found: list[Row] = []
+        for ids in portions(job_ids, 50):
+            newest = [
+                select(*columns)
+                .where(runs.c.tenant_id == tenant_id, runs.c.job_id == job_id)
+                .order_by(runs.c.scheduled_for.desc())
+                .limit(each)
+                .subquery()
+                for job_id in ids
+            ]
+            query = union_all(*(select(one) for one in newest))
+            found += [dict(zip(names, row, strict=True)) for row in await self.fetch(tenant_id, query)]
+        return sorted(found, key=lambda row: (row["job_id"], -row["scheduled_for"]))
 
     async def jobs_firing(self, tenant_id: str, until_ns: int, limit: int) -> list[Row]:
         jobs = tables.jobs.c

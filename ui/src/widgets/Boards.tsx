@@ -7,6 +7,9 @@ import classes from "./Boards.module.css";
 export interface Board {
   name: string;
   to: string;
+  /** For boards of one address: what its search says, and by which name it is current. */
+  search?: Record<string, string>;
+  id?: string;
   /** Boards of one group stand together under its name. */
   group?: string;
   /** What waits there: a number, or a short word. */
@@ -21,7 +24,7 @@ export function Boards({
 }: {
   label: string;
   boards: readonly Board[];
-  /** The `to` of the board that is shown. */
+  /** The `id`, else the `to`, of the board that is shown. */
   current: string;
   children: ReactNode;
 }) {
@@ -29,12 +32,12 @@ export function Boards({
     <div className={classes.boards}>
       <nav className={classes.names} aria-label={label}>
         <ul>
-          {boards.map(({ name, to, group, count }, n) => (
-            <li key={to}>
+          {boards.map(({ name, to, search = {}, id = to, group, count }, n) => (
+            <li key={id}>
               {group !== undefined && group !== boards[n - 1]?.group && (
                 <span className={classes.group}>{group}</span>
               )}
-              <Link to={to} search={{}} aria-current={to === current ? "page" : undefined}>
+              <Link to={to} search={search as never} aria-current={id === current ? "page" : undefined}>
                 {name}
                 {count !== undefined && <span className={classes.count}>{count}</span>}
               </Link>

@@ -1,6 +1,6 @@
 // Asked in place before what cannot be undone: what will happen, a button that says it, and the way back.
 import { Button } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import classes from "./Sure.module.css";
 
 interface Props {
@@ -19,6 +19,9 @@ interface Props {
 export function Sure({ children, does, danger = true, typed, onYes, onNo }: Props) {
   const [busy, setBusy] = useState(false);
   const [text, setText] = useState("");
+  const box = useRef<HTMLDivElement>(null);
+  // One is in it as soon as it is asked: Esc means no, and not "leave the view".
+  useEffect(() => box.current?.focus(), []);
   const yes = async () => {
     setBusy(true);
     try {
@@ -30,6 +33,8 @@ export function Sure({ children, does, danger = true, typed, onYes, onNo }: Prop
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset has a look and a legend of its own
     <div
+      ref={box}
+      tabIndex={-1}
       className={classes.sure}
       role="group"
       aria-label={does}

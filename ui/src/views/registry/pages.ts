@@ -1,16 +1,10 @@
 // The Yellow Pages as rows: agents gathered by type or capability, found, filtered and sorted as the URL says.
 // Sums are the gateway's (`/v1/capabilities`); who is behind them comes from the registry. Pure.
 import type { AgentItem, CapabilityItem } from "~/protocol/openapi";
+import { LIVENESS, LIVES, type Liveness } from "~/widgets/lives";
 
-export type Liveness = AgentItem["liveness"];
 export type Breaker = CapabilityItem["breaker"];
-export const LIVENESS: readonly Liveness[] = ["healthy", "zombie", "unknown", "evicted"];
-export const LIVES: Record<Liveness, { mark: string; word: string; tone: string; means: string }> = {
-  healthy: { mark: "♥", word: "healthy", tone: "good", means: "its heartbeat was heard in time" },
-  zombie: { mark: "!", word: "silent", tone: "alert", means: "its heartbeat is overdue" },
-  unknown: { mark: "?", word: "never heard", tone: "idle", means: "it sends messages, but no heartbeat" },
-  evicted: { mark: "×", word: "evicted", tone: "dead", means: "it was taken out of the map; history stays" },
-};
+export { LIVENESS, LIVES, type Liveness };
 export const BREAKERS: Record<NonNullable<Breaker>, { mark: string; word: string; tone: string }> = {
   closed: { mark: "✓", word: "closed", tone: "good" },
   half_open: { mark: "½", word: "half-open", tone: "blocked" },

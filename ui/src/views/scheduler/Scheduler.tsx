@@ -1,30 +1,115 @@
-// View 4 comes with issue 8; until then an honest page.
-import { Coming } from "~/widgets/Coming";
+// Scheduler & Lifecycle (view 4): who leads, the last and the next hours of timed work, and below it jobs, dead
+// letters, heartbeats and scaling triggers. The URL holds the board, what is chosen and the window.
+import { useAnswer } from "~/api/questions";
+import { useKeys } from "~/shell/keys";
+import { useUrl } from "~/useUrl";
+import { type Board, Boards } from "~/widgets/Boards";
+import { Heartbeats } from "./heartbeats/Heartbeats";
+import { Jobs } from "./jobs/Jobs";
+import { Leader } from "./Leader";
+import { Letters } from "./letters/Letters";
+import classes from "./Scheduler.module.css";
+import { Scaling } from "./scaling/Scaling";
+import { Timeline } from "./timeline/Timeline";
+import { useAgents } from "./useSchedule";
+
+const NAMES = {
+  jobs: "Jobs",
+  letters: "Dead letters",
+  heartbeats: "Heartbeats",
+  scaling: "Scaling",
+} as const;
+type Name = keyof typeof NAMES;
+const KEYS: Record<Name, string> = { jobs: "j", letters: "l", heartbeats: "h", scaling: "s" };
+const PAGES: Record<Name, () => React.JSX.Element> = {
+  jobs: Jobs,
+  letters: Letters,
+  heartbeats: Heartbeats,
+  scaling: Scaling,
+};
+
+function boardOf(text: string | undefined): Name {
+  return text !== undefined && Object.hasOwn(NAMES, text) ? (text as Name) : "jobs";
+}
 
 export function Scheduler() {
+  const [url, setUrl] = useUrl();
+  const board = boardOf(url.board);
+  const scheduler = useAnswer("/v1/scheduler", undefined, { every: 3_000, keep: true });
+  const agents = useAgents();
+  const silent = agents.data?.items.filter((one) => one.liveness === "zombie").length ?? 0;
+  const go = (name: Name) => setUrl({ ...LEFT, board: name === "jobs" ? null : name });
+  useKeys(
+    {
+      g: {
+        says: "To the timeline",
+        run: () => document.querySelector<HTMLElement>("[data-strip] [tabindex='0']")?.focus(),
+      },
+      f: {
+        says: "Search this board",
+        run: () => document.querySelector<HTMLElement>("[data-board] input[type='text']")?.focus(),
+      },
+      t: {
+        says: "To the list",
+        run: () =>
+          document
+            .querySelector<HTMLElement>("[data-board] :is(tr[data-reached], [data-cell][tabindex='0'])")
+            ?.focus(),
+      },
+      d: {
+        says: "To what is chosen",
+        run: () => document.querySelector<HTMLElement>("[data-board] aside")?.focus(),
+      },
+      ...Object.fromEntries(
+        (Object.keys(NAMES) as Name[]).map((name) => [
+          `alt+${KEYS[name]}`,
+          { says: NAMES[name], run: () => go(name) },
+        ]),
+      ),
+    },
+    "Scheduler",
+  );
+  const counts: Partial<Record<Name, string>> = {
+    ...(scheduler.data?.dead_letters && { letters: String(scheduler.data.dead_letters) }),
+    ...(silent > 0 && { heartbeats: `${silent} silent` }),
+  };
+  const boards: Board[] = (Object.keys(NAMES) as Name[]).map((name) => ({
+    id: name,
+    name: NAMES[name],
+    to: "/scheduler",
+    search: {
+      // Also the first: a link that says less is current wherever one that says more is.
+      board: name,
+      ...(url.window && { window: url.window }),
+    },
+    ...(counts[name] && { count: counts[name] }),
+  }));
+  const Page = PAGES[board];
   return (
-    <Coming
-      name="Scheduler"
-      holds="the next and the last 24 hours of timed work, dead letters, and heartbeats as cells that fade with silence. Timed jobs themselves are still to come."
-      today={[
-        {
-          want: "See who has fallen silent",
-          command: "observatory agents",
-          route: "GET /v1/agents?liveness=zombie",
-        },
-        {
-          want: "See sessions in which nothing moves",
-          command: "observatory sessions",
-          route: "GET /v1/sessions/stuck",
-        },
-        {
-          want: "Dismiss an agent that will not come back",
-          command: "—",
-          route: "POST /v1/agents/{agent_id}/evict",
-        },
-        { want: "Follow everything as it is committed", command: "observatory tail", route: "WS /v1/live" },
-      ]}
-      also={{ text: "Silent agents on the map", to: "/fleet" }}
-    />
+    <section className={classes.view} aria-label="Scheduler and Lifecycle">
+      <h1 className="unseen">Scheduler and Lifecycle</h1>
+      <div className={classes.inside}>
+        <Leader asked={scheduler} />
+        <Timeline />
+        <div className={classes.below} data-board>
+          <Boards label="Boards of the scheduler" boards={boards} current={board}>
+            <Page />
+          </Boards>
+        </div>
+      </div>
+    </section>
   );
 }
+
+/** What a board keeps in the address, and another has no use for. */
+const LEFT = {
+  q: null,
+  job: null,
+  letter: null,
+  trigger: null,
+  state: null,
+  kind: null,
+  live: null,
+  edit: null,
+  reminders: null,
+};

@@ -1,0 +1,281 @@
+// A trigger made or changed. What is typed is kept until it is saved or thrown away.
+import { Autocomplete, Button, Checkbox, MultiSelect, Select, TextInput } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { changeTrigger, createTrigger } from "~/acts/scaling";
+import type { Problem } from "~/api/client";
+import { askAgain, useAnswer } from "~/api/questions";
+import type { ConditionItem, RuleItem } from "~/protocol/openapi";
+import { useDraft } from "~/widgets/drafts";
+import { Ago } from "~/widgets/Figures";
+import { Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/people";
+import classes from "../Scheduler.module.css";
+import { type Draft, draftOf, type Faults, FRESH, type Kept, read } from "./triggers";
+
+interface Props {
+  rule: RuleItem | null;
+  conditions: readonly ConditionItem[];
+  end: (made?: RuleItem) => void;
+}
+
+function useKept(rule: RuleItem | null): [Kept, (kept: Kept | null) => void] {
+  const [text, setText] = useDraft(`trigger ${rule?.rule_id ?? "new"}`);
+  const [first] = useState(() => rule);
+  const kept = useMemo((): Kept => {
+    if (text !== null) return JSON.parse(text) as Kept;
+    return first ? { draft: draftOf(first), was: first.updated_at } : { draft: FRESH, was: null };
+  }, [text, first]);
+  return [kept, (next) => setText(next === null ? null : JSON.stringify(next))];
+}
+
+export function TriggerForm({ rule, conditions, end }: Props) {
+  const [{ draft, was }, keep] = useKept(rule);
+  const [tried, setTried] = useState(false);
+  const [told, setTold] = useState<string | null>(null);
+  const [taken, setTaken] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("admin");
+  const { body, faults } = read(draft);
+  const shown: Faults = {
+    ...(tried ? faults : {}),
+    ...(taken && { name: "Another one is called so already." }),
+  };
+  const theirs = rule !== null && was !== null && was !== rule.updated_at;
+  const condition = conditions.find((one) => one.condition === draft.condition);
+  const set = (changes: Partial<Draft>) => {
+    setTold(null);
+    if ("name" in changes) setTaken(false);
+    keep({ draft: { ...draft, ...changes }, was });
+  };
+  const save = async () => {
+    setTried(true);
+    if (!body) return;
+    setBusy(true);
+    const refused = (problem: Problem) => {
+      if (problem.reason === "stale") askAgain("/v1/scaling-triggers");
+      else if (problem.reason === "name_taken") setTaken(true);
+      else if (problem.reason === "bad_rule" || problem.reason === "unknown_endpoint")
+        setTold(problem.message);
+      else return false;
+      return true;
+    };
+    const done =
+      rule === null
+        ? await createTrigger(body, refused)
+        : await changeTrigger(rule.rule_id, body, was ?? rule.updated_at, refused);
+    setBusy(false);
+    if (!done) return;
+    keep(null);
+    end(done);
+  };
+  const give = (name: "name" | "threshold" | "for_s" | "cooldown_s" | "amount") => ({
+    size: "xs" as const,
+    value: draft[name],
+    error: shown[name],
+    onChange: (event: React.ChangeEvent<HTMLInputElement>) => set({ [name]: event.currentTarget.value }),
+  });
+  const title = rule ? "Change the trigger" : "A new trigger";
+  return (
+    <Panel title={rule ? `Change ${rule.name}` : title} label={title}>
+      <form
+        className={classes.part}
+        aria-label={title}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        {theirs && rule && <Theirs rule={rule} draft={draft} keep={keep} />}
+        <TextInput label="Name" placeholder="More coders" {...give("name")} />
+        <Select
+          size="xs"
+          label="Watches"
+          data={conditions.map((one) => ({ value: one.condition, label: one.text }))}
+          allowDeselect={false}
+          value={draft.condition}
+          onChange={(next) => {
+            const found = conditions.find((one) => one.condition === next);
+            if (found)
+              set({
+                condition: found.condition,
+                scope: found.scopes[0] ?? "tenant",
+                threshold: String(found.threshold),
+                compare: "above",
+              });
+          }}
+        />
+        <Whose draft={draft} set={set} scopes={condition?.scopes ?? [draft.scope]} fault={shown.target} />
+        <div className={classes.pair}>
+          <Select
+            size="xs"
+            label="When it is"
+            data={[
+              { value: "above", label: "at least" },
+              { value: "below", label: "at most" },
+            ]}
+            allowDeselect={false}
+            disabled={draft.condition === "breaker" || draft.condition === "silent_agents"}
+            value={draft.compare}
+            onChange={(compare) => set({ compare: (compare ?? "above") as Draft["compare"] })}
+          />
+          <TextInput
+            label={`Threshold${condition?.unit ? `, ${condition.unit}` : ""}`}
+            inputMode="decimal"
+            {...give("threshold")}
+          />
+          <TextInput label="Lasting, s" inputMode="numeric" {...give("for_s")} />
+        </div>
+        <div className={classes.pair}>
+          <Select
+            size="xs"
+            label="Suggests"
+            data={[
+              { value: "up", label: "▲ more agents" },
+              { value: "down", label: "▼ fewer agents" },
+            ]}
+            allowDeselect={false}
+            value={draft.direction}
+            onChange={(direction) => set({ direction: direction === "down" ? "down" : "up" })}
+          />
+          <TextInput label="How many" inputMode="numeric" {...give("amount")} />
+          <TextInput label="Again after, s" inputMode="numeric" {...give("cooldown_s")} />
+        </div>
+        <Tells draft={draft} set={set} />
+        <Checkbox
+          size="xs"
+          label="It is on"
+          checked={draft.enabled}
+          onChange={(event) => set({ enabled: event.currentTarget.checked })}
+        />
+        {(told || (tried && !body)) && (
+          <p className={classes.trouble} role="alert">
+            ! Not saved: {told ?? "some fields are not right yet."}
+          </p>
+        )}
+        <div className={classes.buttons}>
+          <Button
+            type="submit"
+            size="compact-sm"
+            loading={busy}
+            disabled={denied !== undefined || theirs}
+            title={denied}
+          >
+            {rule ? "Save the change" : "Make the trigger"}
+          </Button>
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => {
+              keep(null);
+              end();
+            }}
+          >
+            Throw away
+          </Button>
+          {denied && <span className={classes.faint}>{denied}</span>}
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+function Theirs({ rule, draft, keep }: { rule: RuleItem; draft: Draft; keep: (kept: Kept) => void }) {
+  const names = useNames();
+  return (
+    <div className={classes.trouble} role="alert">
+      <p>
+        ! {names(rule.updated_by)} changed this trigger <Ago at={rule.updated_at} />, while you did. Yours is
+        kept and not saved.
+      </p>
+      <div className={classes.buttons}>
+        <Button size="compact-sm" variant="default" onClick={() => keep({ draft, was: rule.updated_at })}>
+          Go on with mine, over theirs
+        </Button>
+        <Button
+          size="compact-sm"
+          variant="default"
+          onClick={() => keep({ draft: draftOf(rule), was: rule.updated_at })}
+        >
+          Take theirs
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+interface Part {
+  draft: Draft;
+  set: (changes: Partial<Draft>) => void;
+}
+
+const SCOPES: Partial<Record<Draft["scope"], string>> = {
+  capability: "of a type",
+  cluster: "of a cluster",
+  agent: "of an agent",
+  session: "of a session",
+  tenant: "of all together",
+};
+
+function Whose({
+  draft,
+  set,
+  scopes,
+  fault,
+}: Part & { scopes: readonly Draft["scope"][]; fault: string | undefined }) {
+  const agents = useAnswer("/v1/agents", undefined, { keep: true });
+  const known = useMemo(() => {
+    const items = agents.data?.items ?? [];
+    const names: Partial<Record<Draft["scope"], (string | null)[]>> = {
+      capability: items.map((one) => one.agent_type),
+      cluster: items.map((one) => one.cluster_id),
+      agent: items.map((one) => one.agent_id),
+    };
+    return [...new Set(names[draft.scope] ?? [])].filter((one): one is string => Boolean(one)).sort();
+  }, [agents.data, draft.scope]);
+  return (
+    <div className={classes.pair}>
+      <Select
+        size="xs"
+        label="Whose"
+        data={scopes.map((one) => ({ value: one, label: SCOPES[one] ?? one }))}
+        allowDeselect={false}
+        value={draft.scope}
+        onChange={(scope) => set({ scope: (scope ?? "tenant") as Draft["scope"] })}
+      />
+      {draft.scope !== "tenant" && (
+        <Autocomplete
+          size="xs"
+          label="Named"
+          placeholder={draft.compare === "below" ? "" : "each by itself"}
+          data={known}
+          limit={30}
+          value={draft.target}
+          error={fault}
+          onChange={(target) => set({ target })}
+        />
+      )}
+    </div>
+  );
+}
+
+function Tells({ draft, set }: Part) {
+  const hooks = useAnswer("/v1/webhooks/out", undefined, { keep: true });
+  const items = hooks.data?.items ?? [];
+  if (hooks.data && items.length === 0)
+    return (
+      <p className={classes.faint}>
+        There is no endpoint to tell yet:{" "}
+        <code className="mono">observatory webhooks add scaler https://…</code>
+      </p>
+    );
+  return (
+    <MultiSelect
+      size="xs"
+      label="Tells"
+      placeholder={draft.endpoint_ids.length === 0 ? "nobody outside" : ""}
+      data={items.map((one) => ({ value: one.endpoint_id, label: one.name }))}
+      value={draft.endpoint_ids}
+      onChange={(endpoint_ids) => set({ endpoint_ids })}
+    />
+  );
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import type { Timeline } from "~/protocol/openapi";
+import { binsFor, lanesOf, placeOf, said, stepFrom, sumsOf, ticksOf, windowOf } from "./strip";
+
+const bin = (at: string, counts: object) => ({
+  at,
+  sent: 0,
+  failed: 0,
+  missed: 0,
+  waiting: 0,
+  planned: 0,
+  ...counts,
+});
+const STRIP: Timeline = {
+  from: "2026-11-15T12:00:00Z",
+  until: "2026-11-17T12:00:00Z",
+  now: "2026-11-16T12:00:00Z",
+  bin_s: 3_600,
+  most: 60,
+  more: false,
+  lanes: [
+    {
+      job_id: "later",
+      name: "later",
+      state: "active",
+      recent: [],
+      bins: [bin("2026-11-17T01:00:00Z", { planned: 1 })],
+    },
+    {
+      job_id: "soon",
+      name: "soon",
+      state: "active",
+      recent: [],
+      bins: [bin("2026-11-16T11:00:00Z", { sent: 60 }), bin("2026-11-16T12:00:00Z", { planned: 60 })],
+    },
+    { job_id: "off", name: "off", state: "paused", recent: [], bins: [] },
+    {
+      job_id: "bad",
+      name: "bad",
+      state: "active",
+      recent: [],
+      bins: [
+        bin("2026-11-16T09:00:00Z", { sent: 2, failed: 1, missed: 3 }),
+        bin("2026-11-16T10:00:00Z", { planned: 1 }),
+      ],
+    },
+  ],
+};
+
+describe("the strip of time", () => {
+  const lanes = lanesOf(STRIP);
+
+  it("has trouble first, then what fires next, and last what does not", () => {
+    expect(lanes.map(({ name }) => name)).toEqual(["bad", "soon", "later", "off"]);
+  });
+
+  it("shows the worst of a cell and counts the rest; what should have fired is late", () => {
+    const [first, second] = lanes[0]?.cells ?? [];
+    expect(first).toMatchObject({ worst: "failed", total: 6, more: false });
+    expect(said(first?.counts ?? {})).toBe("1 failed, 3 missed, 2 sent");
+    expect(second?.worst).toBe("late");
+    expect(sumsOf(lanes)).toEqual({ failed: 1, missed: 3, waiting: 0, late: 1, sent: 62, planned: 61 });
+  });
+
+  it("says when the gateway counted no further", () => {
+    const cell = lanes[1]?.cells[1];
+    expect(said(cell?.counts ?? {}, cell?.more)).toBe("60 planned or more");
+  });
+
+  it("is walked by the arrows, over lanes with nothing in them, and ends at its ends", () => {
+    expect(stepFrom(lanes, { lane: 0, cell: 0 }, "ArrowRight")).toEqual({ lane: 0, cell: 1 });
+    expect(stepFrom(lanes, { lane: 0, cell: 1 }, "ArrowRight")).toBeNull();
+    expect(stepFrom(lanes, { lane: 0, cell: 0 }, "ArrowDown")).toEqual({ lane: 1, cell: 0 });
+    expect(stepFrom(lanes, { lane: 2, cell: 0 }, "ArrowDown")).toBeNull();
+    expect(stepFrom(lanes, { lane: 2, cell: 0 }, "ArrowUp")).toEqual({ lane: 1, cell: 1 });
+  });
+
+  it("knows where a moment lies, and names few enough of them", () => {
+    expect(placeOf(Date.parse(STRIP.now), STRIP)).toBe(0.5);
+    expect(placeOf(0, STRIP)).toBe(0);
+    for (const most of [4, 12, 24]) expect(ticksOf(STRIP, most).length).toBeLessThanOrEqual(most + 1);
+  });
+
+  it("reads its window and its bins from what it is given", () => {
+    expect([windowOf("6"), windowOf("7"), windowOf(undefined)]).toEqual(["6", "24", "24"]);
+    expect([binsFor(350), binsFor(600), binsFor(1_200), binsFor(2_000)]).toEqual([12, 24, 48, 96]);
+  });
+});

@@ -1,0 +1,57 @@
+// What the boards ask, in one place: two that ask the same share one answer.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { get, type Problem } from "~/api/client";
+import { useAnswer } from "~/api/questions";
+import type { DeadLetterItem, JobItem } from "~/protocol/openapi";
+
+const PAGES = 20;
+
+/** Page by page, up to two thousand: a list that is looked through, not scrolled for ever. */
+async function whole<T>(
+  page: (cursor: string | null) => Promise<{ items: T[]; next_cursor: string | null }>,
+) {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  for (let n = 0; n < PAGES; n += 1) {
+    const answer: { items: T[]; next_cursor: string | null } = await page(cursor);
+    items.push(...answer.items);
+    cursor = answer.next_cursor;
+    if (cursor === null) break;
+  }
+  return { items, more: cursor !== null };
+}
+
+export function useJobs(reminders: boolean) {
+  return useQuery<{ items: JobItem[]; more: boolean }, Problem>({
+    queryKey: ["/v1/jobs", "all", reminders],
+    queryFn: ({ signal }) =>
+      whole((cursor) => get("/v1/jobs", { query: { reminders, cursor, limit: 100 }, signal })),
+    refetchInterval: 5_000,
+    placeholderData: (before) => before,
+  });
+}
+
+export type LetterState = DeadLetterItem["state"];
+export type LetterKind = DeadLetterItem["kind"];
+
+export function useLetters(state: LetterState, kind: LetterKind | null) {
+  return useQuery<{ items: DeadLetterItem[]; more: boolean }, Problem>({
+    queryKey: ["/v1/dead-letters", "all", state, kind],
+    queryFn: ({ signal }) =>
+      whole((cursor) => get("/v1/dead-letters", { query: { state, kind, cursor, limit: 100 }, signal })),
+    refetchInterval: 5_000,
+    placeholderData: (before) => before,
+  });
+}
+
+const MANY = 300;
+
+/** The fleet; a large one less often, since each answer is the whole of it. */
+export function useAgents() {
+  const [many, setMany] = useState(false);
+  const asked = useAnswer("/v1/agents", undefined, { keep: true, every: many ? 15_000 : 4_000 });
+  const isMany = (asked.data?.items.length ?? 0) > MANY;
+  if (isMany !== many) setMany(isMany);
+  return asked;
+}
