@@ -347,6 +347,7 @@ export type BudgetBody = {
   scope: string;
   soft?: number | null;
   target?: string | null;
+  was?: Caps | null;
 };
 
 export type BudgetBurn = {
@@ -435,6 +436,11 @@ export type CapabilityItem = {
   versions: Record<string, number>;
   weights: Record<string, number> | null;
   zombie: number;
+};
+
+export type Caps = {
+  hard?: number | null;
+  soft?: number | null;
 };
 
 export type CascadeEdge = {
@@ -1800,6 +1806,28 @@ export type KillSwitchList = {
   next_cursor: string | null;
 };
 
+export type KillSwitchStanding = {
+  acknowledged: number;
+  agents: number;
+  confirmations_left: number;
+  created_at: string;
+  engaged_at: string | null;
+  event_id: string | null;
+  expires_at: string | null;
+  gateways: ObeyingGateway[];
+  held: number;
+  kill_id: string;
+  later: number;
+  reason: string;
+  released_at: string | null;
+  requested_by: string;
+  scope: "class" | "cluster" | "global";
+  state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
+  target: string | null;
+  told: number;
+  unheard: Unheard[];
+};
+
 export type LatencyAnswer = {
   all: LatencySpread;
   as_of: string;
@@ -2029,6 +2057,7 @@ export type NewHookBody = {
 export type NewInstructions = {
   note?: string;
   text: string;
+  was?: number | null;
 };
 
 export type NewKey = {
@@ -2067,6 +2096,7 @@ export type NewRedaction = {
 
 export type NewRole = {
   role: "viewer" | "auditor" | "approver" | "operator" | "admin" | "agent";
+  was?: "viewer" | "auditor" | "approver" | "operator" | "admin" | "agent" | null;
 };
 
 export type NewRule = {
@@ -2170,6 +2200,13 @@ export type NodeAlarm = {
 export type NotDone = {
   letter_id: string;
   reason: string;
+};
+
+export type ObeyingGateway = {
+  has_obeyed: boolean;
+  is_live: boolean;
+  last_tick_at: string;
+  name: string;
 };
 
 export type OnAgent = {
@@ -2770,6 +2807,7 @@ export type RoleAnswer = {
 
 export type RollBack = {
   version: number;
+  was?: number | null;
 };
 
 export type RoomCommanded = {
@@ -3455,6 +3493,12 @@ export type TriggeredBy = {
   decision_id?: string | null;
 };
 
+export type Unheard = {
+  agent_id: string;
+  is_evicted: boolean;
+  last_seen_at: string | null;
+};
+
 export type Upcoming = {
   items: UpcomingItem[];
   next_cursor: null;
@@ -3685,6 +3729,7 @@ export interface Answers {
   "GET /v1/annotations": AnnotationList;
   "GET /v1/annotations/categories": CategoryList;
   "DELETE /v1/annotations/{annotation_id}": RemovedAnnotation;
+  "GET /v1/audit/acts": PageOfAuditEvent;
   "GET /v1/audit/consistency": ConsistencyAnswer;
   "GET /v1/audit/entity/{entity_id}": PageOfAuditEvent;
   "GET /v1/audit/log": LogAnswer;
@@ -3765,6 +3810,7 @@ export interface Answers {
   "DELETE /v1/keys/{key_id}": Revoked;
   "GET /v1/kill-switch": KillSwitchList;
   "POST /v1/kill-switch": ArmedKillSwitch;
+  "GET /v1/kill-switch/{kill_id}": KillSwitchStanding;
   "POST /v1/kill-switch/{kill_id}/confirm": ConfirmedKillSwitch;
   "POST /v1/kill-switch/{kill_id}/release": ReleasedKillSwitch;
   "GET /v1/log/{tenant_id}/checkpoint": unknown;
@@ -3969,6 +4015,7 @@ export interface Queries {
   "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "rule" | "status_alert" | null; cursor?: string | null; limit?: number };
   "GET /v1/alerts/open": { cursor?: string | null; limit?: number };
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/acts": { about?: "kill_switch" | "instructions" | "access" | "budgets" | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
   "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
