@@ -7,6 +7,9 @@ import classes from "./Boards.module.css";
 export interface Board {
   name: string;
   to: string;
+  /** What its address holds beside the path, and then a key of its own. */
+  search?: Record<string, string>;
+  key?: string;
   /** Boards of one group stand together under its name. */
   group?: string;
   /** What waits there: a number, or a short word. */
@@ -21,7 +24,7 @@ export function Boards({
 }: {
   label: string;
   boards: readonly Board[];
-  /** The `to` of the board that is shown. */
+  /** The `to` (or `key`) of the board that is shown. */
   current: string;
   children: ReactNode;
 }) {
@@ -29,12 +32,12 @@ export function Boards({
     <div className={classes.boards}>
       <nav className={classes.names} aria-label={label}>
         <ul>
-          {boards.map(({ name, to, group, count }, n) => (
-            <li key={to}>
+          {boards.map(({ name, to, group, count, search = {}, key = to }, n) => (
+            <li key={key}>
               {group !== undefined && group !== boards[n - 1]?.group && (
                 <span className={classes.group}>{group}</span>
               )}
-              <Link to={to} search={{}} aria-current={to === current ? "page" : undefined}>
+              <Link to={to} search={search as never} aria-current={key === current ? "page" : undefined}>
                 {name}
                 {count !== undefined && <span className={classes.count}>{count}</span>}
               </Link>

@@ -1,0 +1,40 @@
+// A secret that is shown this once: a key, or a link that signs somebody in. It stays until it is put away, also
+// over a change of board; in the page's memory only.
+import { Button, CopyButton } from "@mantine/core";
+import { useDraft } from "~/widgets/drafts";
+import classes from "./Access.module.css";
+
+interface Secret {
+  title: string;
+  secret: string;
+  says: string;
+}
+
+export function useOnce(): [Secret | null, (secret: Secret | null) => void] {
+  const [text, setText] = useDraft("god:once");
+  return [text === null ? null : (JSON.parse(text) as Secret), (one) => setText(one && JSON.stringify(one))];
+}
+
+export function Once() {
+  const [one, put] = useOnce();
+  if (!one) return null;
+  return (
+    <section className={classes.once} aria-label={one.title}>
+      <h3>{one.title}</h3>
+      <p>{one.says} It is shown this once; the gateway keeps only a hash.</p>
+      <code>{one.secret}</code>
+      <div className={classes.buttons}>
+        <CopyButton value={one.secret}>
+          {({ copied, copy }) => (
+            <Button size="compact-sm" onClick={copy}>
+              {copied ? "Copied" : "Copy"}
+            </Button>
+          )}
+        </CopyButton>
+        <Button size="compact-sm" variant="default" onClick={() => put(null)}>
+          I have it, put it away
+        </Button>
+      </div>
+    </section>
+  );
+}
