@@ -4,6 +4,9 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import classes from "./Boards.module.css";
 
+// Which one is shown the view says; a link that only begins alike is not marked by the router.
+const EXACT = { exact: true, includeSearch: true };
+
 export interface Board {
   name: string;
   to: string;
@@ -37,7 +40,12 @@ export function Boards({
               {group !== undefined && group !== boards[n - 1]?.group && (
                 <span className={classes.group}>{group}</span>
               )}
-              <Link to={to} search={search as never} aria-current={key === current ? "page" : undefined}>
+              <Link
+                to={to}
+                search={search as never}
+                activeOptions={EXACT}
+                aria-current={key === current ? "page" : undefined}
+              >
                 {name}
                 {count !== undefined && <span className={classes.count}>{count}</span>}
               </Link>

@@ -59,7 +59,7 @@ function Tables() {
       {
         id: "state",
         title: "State",
-        width: 104,
+        width: 122,
         cell: (one) =>
           one.disabled_at ? <Tag tone="idle">× disabled</Tag> : <Tag tone="good">✓ may sign in</Tag>,
       },

@@ -50,7 +50,7 @@ export function Instructions() {
                       <b>{name}</b>
                       <span className={classes.standing}>
                         {version === null
-                          ? `no instructions, ${all} ${all === 1 ? "agent" : "agents"}`
+                          ? `none yet · ${all} ${all === 1 ? "agent" : "agents"}`
                           : `v${version} · ${taken === all ? "✓" : "…"} ${taken} of ${all}`}
                       </span>
                     </button>
