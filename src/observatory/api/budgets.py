@@ -45,8 +45,7 @@ class BudgetBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     hard: Annotated[float, msgspec.Meta(description="Never passed: what would is refused")] | None = None
     period: Annotated[str, msgspec.Meta(description="none, daily or monthly (UTC)")] = "none"
     was: (
-        Annotated[Caps, msgspec.Meta(description="The caps one saw, {} for none; others now: 409")]
-        | None
+        Annotated[Caps, msgspec.Meta(description="The caps one saw, {} for none; others now: 409")] | None
     ) = None
 
 

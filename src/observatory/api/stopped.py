@@ -68,7 +68,7 @@ async def get_kill_switch(request: Call, house: Here, kill_id: FromPath[str]) ->
         orders = await house.store.rows(principal.tenant_id, "deliveries", sequence_number=number)
     told = {order["agent_no"]: order["acked_ns"] is not None for order in orders}
     unheard = [agent for agent in agents if told.get(agent["agent_no"]) is False]
-    unheard.sort(key=lambda agent: -agent["last_seen_ns"])
+    unheard.sort(key=lambda agent: (agent["evicted_ns"] is not None, -agent["last_seen_ns"]))
     standing = await shown_with_held(house, row) | {
         "agents": len(agents),
         "told": len(told),

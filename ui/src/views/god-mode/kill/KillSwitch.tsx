@@ -18,12 +18,14 @@ export function KillSwitch() {
       <Shown asked={asked} rows={8}>
         {({ items }) => {
           const now = items.filter(rules);
+          const line = headline(items);
+          const said = line.charAt(0).toUpperCase() + line.slice(1);
           return (
             <>
               <header className={classes.leverHead}>
                 <h2>Kill-switch</h2>
                 <p className={classes.headline} data-on={now.length > 0 || undefined} role="status">
-                  <span aria-hidden>{now.length > 0 ? "■" : "▸"}</span> {headline(items)}
+                  <span aria-hidden>{now.length > 0 ? "■" : "▸"}</span> {said}
                 </p>
               </header>
               {now.map((one) => (

@@ -69,7 +69,7 @@ function Obeyed({ standing }: { standing: KillSwitchStanding }) {
         label="Gateways that obey"
         done={obey}
         of={gateways.length}
-        says={`${obey} of ${gateways.length} ${gateways.length === 1 ? "gateway" : "gateways"} obey`}
+        says={`${obey} of ${gateways.length} ${gateways.length === 1 ? "gateway obeys" : "gateways obey"}`}
       />
       {gateways
         .filter((one) => !one.has_obeyed)

@@ -30,7 +30,7 @@ const DRAFT = "god:kill";
 const STEPS = ["What and why", "First confirmation", "Second confirmation"];
 
 export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn: boolean }) {
-  const [, setUrl] = useUrl();
+  const [url, setUrl] = useUrl();
   const [text, setText] = useDraft(DRAFT);
   const [busy, setBusy] = useState(false);
   const now = useNow();
@@ -73,7 +73,7 @@ export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn:
   const at = step === "choose" ? 0 : step === "first" ? 1 : step === "second" ? 2 : 0;
 
   return (
-    <details className={classes.throw} open={!isOn || armed !== null}>
+    <details className={classes.throw} open={!isOn || armed !== null || draft.reason !== "" || url.scope !== undefined}>
       <summary>{isOn ? "Stop something else" : "Stop"}</summary>
       <ol className={classes.steps} aria-label="Steps to a kill-switch">
         {STEPS.map((name, n) => (
