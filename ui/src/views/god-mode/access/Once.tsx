@@ -1,7 +1,7 @@
 // A secret that is shown this once: a key, or a link that signs somebody in. It stays until it is put away, also
 // over a change of board; in the page's memory only.
 import { Button, CopyButton } from "@mantine/core";
-import { useDraft } from "~/widgets/drafts";
+import { useSyncExternalStore } from "react";
 import classes from "./Access.module.css";
 
 interface Secret {
@@ -10,13 +10,27 @@ interface Secret {
   says: string;
 }
 
+let shown: Secret | null = null;
+const listeners = new Set<() => void>();
+
+function put(secret: Secret | null): void {
+  shown = secret;
+  for (const listener of listeners) listener();
+}
+
 export function useOnce(): [Secret | null, (secret: Secret | null) => void] {
-  const [text, setText] = useDraft("god:once");
-  return [text === null ? null : (JSON.parse(text) as Secret), (one) => setText(one && JSON.stringify(one))];
+  const one = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => shown,
+  );
+  return [one, put];
 }
 
 export function Once() {
-  const [one, put] = useOnce();
+  const [one] = useOnce();
   if (!one) return null;
   return (
     <section className={classes.once} aria-label={one.title}>

@@ -110,7 +110,8 @@ function Taken({ known }: { known: InstructionsAnswer }) {
       {waiting.length > 0 && (
         <details className={classes.unheard}>
           <summary>
-            {waiting.length} {waiting.length === 1 ? "has" : "have"} not; it was issued <Ago at={known.created_at} />
+            {waiting.length} {waiting.length === 1 ? "has" : "have"} not; it was issued{" "}
+            <Ago at={known.created_at} />
           </summary>
           <ul>
             {waiting.map((one) => (

@@ -14,7 +14,13 @@ const rules = ({ state }: KillSwitchItem) => state === "engaged" || state === "r
 export function KillSwitch() {
   const asked = useAnswer("/v1/kill-switch", undefined, { every: 2_000, keep: true });
   return (
-    <section className={classes.lever} data-lever="kill" id="kill" aria-label="Stop and release" tabIndex={-1}>
+    <section
+      className={classes.lever}
+      data-lever="kill"
+      id="kill"
+      aria-label="Stop and release"
+      tabIndex={-1}
+    >
       <Shown asked={asked} rows={8}>
         {({ items }) => {
           const now = items.filter(rules);

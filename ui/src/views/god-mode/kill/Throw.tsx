@@ -73,7 +73,10 @@ export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn:
   const at = step === "choose" ? 0 : step === "first" ? 1 : step === "second" ? 2 : 0;
 
   return (
-    <details className={classes.throw} open={!isOn || armed !== null || draft.reason !== "" || url.scope !== undefined}>
+    <details
+      className={classes.throw}
+      open={!isOn || armed !== null || draft.reason !== "" || url.scope !== undefined}
+    >
       <summary>{isOn ? "Stop something else" : "Stop"}</summary>
       <ol className={classes.steps} aria-label="Steps to a kill-switch">
         {STEPS.map((name, n) => (
