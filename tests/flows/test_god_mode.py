@@ -1,4 +1,4 @@
-"""The doors God Mode's window stands on: who obeyed a kill-switch, the trail of acts, and what one saw before."""
+"""The doors of God Mode's window: who obeyed a kill-switch, the trail of acts, and what one saw before."""
 
 from __future__ import annotations
 

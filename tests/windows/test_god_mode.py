@@ -1,4 +1,4 @@
-"""God Mode: the kill-switch to a process that stops, instructions to who took them, users, keys and budgets."""
+"""God Mode: the kill-switch to a process that stops, instructions to who took them, access, budgets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def confirmed(window: Window, does: str, word: str) -> None:
 def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742_s743(
     atlas: Server, opened: Open, tmp_path: Path
 ) -> None:
-    """S740, S741, S742, S743: previewed, typed twice, obeyed by name, held, released, delivered, on record."""
+    """S740, S741, S742, S743: previewed, typed twice, obeyed by name, held, released, delivered, recorded."""
     bob, mute = named("bob"), named("mute")
     say(atlas, bob)
     say(atlas, mute, kind="counter")  # it never listens: told, and heard of no more
@@ -271,7 +271,9 @@ def test_users_keys_and_budgets_are_made_changed_and_ended_s749_s750_s751_s752(
         chosen.get_by_role("button", name=f"Make ada-{mark} operator").click()
         expect(chosen.get_by_role("alert")).to_contain_text("somebody made them auditor meanwhile")
         page.unroute("**/v1/users")
-        expect(page.get_by_role("row", name=re.compile(f"ada-{mark}"))).to_contain_text("auditor")
+        expect(
+            window.role("table", "Users").get_by_role("row", name=re.compile(f"ada-{mark}"))
+        ).to_contain_text("auditor")
     page.get_by_role("button", name="New key…").click()
     form = page.get_by_role("form", name="New key")
     form.get_by_label("What it is for").fill(f"key-{mark}")
@@ -286,7 +288,9 @@ def test_users_keys_and_budgets_are_made_changed_and_ended_s749_s750_s751_s752(
     once.get_by_role("button", name="I have it, put it away").click()
     page.get_by_role("button", name="Revoke…").click()
     confirmed(window, f"Revoke “key-{mark}”", f"key-{mark}")
-    expect(page.get_by_role("row", name=re.compile(f"key-{mark}")).first).to_contain_text("× revoked")
+    expect(window.role("table", "Keys").get_by_role("row", name=re.compile(f"key-{mark}"))).to_contain_text(
+        "× revoked"
+    )
     assert httpx2.get(f"{atlas.url}/v1/whoami", headers=headers, trust_env=False).status_code == 401
     budgets(atlas, window, f"cluster-{mark}")
 
@@ -325,17 +329,17 @@ def budgets(atlas: Server, window: Window, cluster: str) -> None:
     form.get_by_role("button", name="Go on with mine, over theirs").click()
     form.get_by_role("button", name="Save the caps").click()
 
-    def hard() -> list[float]:
+    def caps() -> list[float]:
         return [one["hard"] for one in admin.get("/v1/budgets").json()["items"] if one["target"] == cluster]
 
-    until(lambda: hard() == [9] or None)
+    until(lambda: caps() == [9] or None)
     window.press("Escape", "u")
-    until(lambda: hard() == [7] or None)
+    until(lambda: caps() == [7] or None)
     form.get_by_role("button", name="Remove…").click()
     page.get_by_role("group", name="Remove this budget").get_by_role(
         "button", name="Remove this budget"
     ).click()
-    until(lambda: hard() == [] or None)
+    until(lambda: caps() == [] or None)
     trail = window.role("region", "Trail").get_by_role("row")
     expect(trail.filter(has_text=f"budget cluster:{cluster} removed")).to_have_count(1)
 
