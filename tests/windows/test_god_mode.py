@@ -333,9 +333,9 @@ def budgets(atlas: Server, window: Window, cluster: str) -> None:
         return [one["hard"] for one in admin.get("/v1/budgets").json()["items"] if one["target"] == cluster]
 
     until(lambda: caps() == [9] or None)
-    window.press("Escape", "u")
+    window.press("u")
     until(lambda: caps() == [7] or None)
-    form.get_by_role("button", name="Remove…").click()
+    form.get_by_role("button", name="Remove…").press("Enter")  # toasts may lie over it
     page.get_by_role("group", name="Remove this budget").get_by_role(
         "button", name="Remove this budget"
     ).click()
