@@ -38,7 +38,7 @@ from observatory.daemons.federation import Federation
 from observatory.daemons.feed import Feed
 from observatory.daemons.home import Watch
 from observatory.daemons.hooks import Hooks
-from observatory.daemons.leader import Leader
+from observatory.daemons.leader import Leader, presence
 from observatory.daemons.log_key import Keyring, Marks
 from observatory.daemons.outward import Outward
 from observatory.daemons.publisher import Publisher
@@ -211,6 +211,7 @@ async def built(
             daemons["federation"] = house.federation.run
             daemons["scheduler"] = house.scheduler.run
             daemons["scheduler lease"] = house.scheduler.leader.keep
+            daemons["presence"] = presence(store, settings.port).keep
             daemons["webhooks"] = house.webhooks.run
             daemons["alerts"] = house.alerts.run
             daemons["exporter"] = house.exporter.run

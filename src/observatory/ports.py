@@ -128,6 +128,7 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     since_ns: int | None = None
     until_ns: int | None = None
     severity_min: int | None = None
+    senders: tuple[str, ...] = ()  # entity ids; none means everybody
 
 
 class MessageFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,6 +46,9 @@ def stopped_and_instructed(http: Any, name: str, user_id: str) -> Answers:
     yield "release_kill_switch", http.post(f"{path}/release", json={"reason": "fits"})
     yield "release_kill_switch", http.post(f"{path}/release", json={"reason": "fits"})
     yield "list_kill_switches", http.get("/v1/kill-switch")
+    yield "get_kill_switch", http.get(path)
+    yield "get_kill_switch", http.get("/v1/kill-switch/none")
+    yield "audit_acts", http.get("/v1/audit/acts", params={"about": "kill_switch"})
     for text in ("be kind", "be terse", "é" * (40 << 10)):
         yield "put_instructions", http.put(f"/v1/instructions/{name}", json={"text": text})
     for version in (1, 9):

@@ -202,6 +202,8 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "put_budget": (OPERATORS, {"scope": "agent", "target": "matrix", "hard": 1}),
     "remove_budget": (OPERATORS, None),
     "list_kill_switches": (READERS, None),
+    "get_kill_switch": (READERS, None),
+    "audit_acts": (READERS, None),
     "arm_kill_switch": ({"admin"}, {"scope": "class", "target": "matrix", "reason": "matrix"}),
     "confirm_kill_switch": ({"admin"}, {"token": "none"}),
     "release_kill_switch": ({"admin"}, {"reason": "matrix"}),

@@ -21,6 +21,7 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from litestar.response import Redirect
 
 from observatory.api import openapi
+from observatory.api.acts import acts
 from observatory.api.agent_rooms import agent_rooms
 from observatory.api.alert_rules import alert_rules_router
 from observatory.api.alerts import alerts
@@ -72,6 +73,7 @@ from observatory.api.routing import routing
 from observatory.api.scaling_triggers import scaling_router
 from observatory.api.search import search_router
 from observatory.api.sessions import sessions
+from observatory.api.stopped import stopped
 from observatory.api.thoughts import thoughts_router
 from observatory.api.views import views
 from observatory.api.violations import violations_router
@@ -298,6 +300,8 @@ HANDLERS: list[Any] = [
     redaction_router,
     budgets,
     kill_switch,
+    stopped,
+    acts,
     instructions,
     insight,
     facts,

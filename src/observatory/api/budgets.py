@@ -29,6 +29,11 @@ LARGEST = 1_000_000_000_000
 RECENT = 1_000
 
 
+class Caps(msgspec.Struct, kw_only=True):
+    soft: float | None = None
+    hard: float | None = None
+
+
 class BudgetBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`target` names the cluster, session or agent; `*` gives each session or agent its own cap."""
 
@@ -39,6 +44,9 @@ class BudgetBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     )
     hard: Annotated[float, msgspec.Meta(description="Never passed: what would is refused")] | None = None
     period: Annotated[str, msgspec.Meta(description="none, daily or monthly (UTC)")] = "none"
+    was: (
+        Annotated[Caps, msgspec.Meta(description="The caps one saw, {} for none; others now: 409")] | None
+    ) = None
 
 
 class BudgetItem(msgspec.Struct, kw_only=True):
@@ -79,7 +87,8 @@ async def put_budget(request: Call, house: Here, data: JSONBody[BudgetBody]) -> 
     principal = await need(request, house, "operate")
     now_ns = house.clock()
     meant = _budget(data, mint("bud_", now_ns), principal.tenant_id)
-    budget_id = await _done(house, rulemaking.set_budget(principal, meant, now_ns))
+    was = None if data.was is None else (data.was.soft, data.was.hard)
+    budget_id = await _done(house, rulemaking.set_budget(principal, meant, now_ns, was))
     rows = await house.store.rows(principal.tenant_id, "budgets", budget_id=budget_id)
     return json((await _items(house, principal, rows))[0])
 

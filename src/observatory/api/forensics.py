@@ -162,7 +162,12 @@ async def audit_verify(request: Call, house: Here, data: JSONBody[VerifyRequest]
 
 
 def _events(found: list[StoredEvent], limit: int) -> Response[bytes]:
-    last = found[limit - 1].sequence_number if len(found) > limit else None
+    return events_page(found, limit, None)
+
+
+def events_page(found: list[StoredEvent], limit: int, more: int | None) -> Response[bytes]:
+    """`more`: where to go on though nothing beyond the page was found yet."""
+    last = found[limit - 1].sequence_number if len(found) > limit else more
     items = b",".join([event.record for event in found[:limit]])
     cursor = msgspec.json.encode(make_cursor(last) if last is not None else None)
     return Response(b'{"items":[' + items + b'],"next_cursor":' + cursor + b"}", media_type=MediaType.JSON)

@@ -41,7 +41,10 @@ class NewUser(msgspec.Struct, kw_only=True):
 
 
 class NewRole(msgspec.Struct, kw_only=True):
+    """`was` is the role one saw: another one by now is 409, and nothing is changed."""
+
     role: Role
+    was: Role | None = None
 
 
 class NewKey(msgspec.Struct, kw_only=True):
@@ -125,6 +128,8 @@ async def change_role(
         # The version first: whatever changes after it was read makes the act stale.
         seen = (await house.store.rows(principal.tenant_id, "chain_heads"))[0]["access_version"]
         user = await _existing_user(house, principal, user_id)
+        if data.was not in (None, user["role"]):
+            raise Refusal(409, "stale_role", f"somebody made them {user['role']} meanwhile; look again")
         if user["role"] == data.role:
             return json({"user_id": user_id, "role": data.role, "revoked_keys": []})
         admins = await house.store.rows(principal.tenant_id, "users", role="admin", disabled_ns=None)

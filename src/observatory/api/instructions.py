@@ -17,6 +17,8 @@ from observatory.protocol.rules import NAME
 from observatory.state import Verdict
 
 Note = Annotated[str, msgspec.Meta(max_length=1_000)]
+# The version one saw in force, 0 for none: another one by now is 409, and nothing is issued.
+Seen = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None
 
 
 class NewInstructions(msgspec.Struct, kw_only=True):
@@ -24,10 +26,12 @@ class NewInstructions(msgspec.Struct, kw_only=True):
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=acts.MAX_BYTES)]
     note: Note = ""
+    was: Seen = None
 
 
 class RollBack(msgspec.Struct, kw_only=True):
     version: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
+    was: Seen = None
 
 
 class InstructionsShown(msgspec.Struct, kw_only=True):
@@ -128,7 +132,7 @@ async def put_instructions(
     if len(data.text.encode()) > acts.MAX_BYTES:
         raise Refusal(413, "too_large", "instructions have at most 64 KiB")
     entities = await _entities(house, principal.tenant_id, agent_type)
-    act = acts.issue(principal, agent_type, data.text, data.note, entities, house.clock())
+    act = acts.issue(principal, agent_type, data.text, data.note, entities, house.clock(), data.was)
     return _issued(await house.command(act))
 
 
@@ -143,7 +147,7 @@ async def roll_back_instructions(
 ) -> Response[bytes]:
     principal = await need(request, house, "admin")
     entities = await _entities(house, principal.tenant_id, agent_type)
-    act = acts.roll_back(principal, agent_type, data.version, entities, house.clock())
+    act = acts.roll_back(principal, agent_type, data.version, entities, house.clock(), data.was)
     return _issued(await house.command(act))
 
 

@@ -102,10 +102,7 @@ async def list_kill_switches(request: Call, house: Here) -> Response[bytes]:
     principal = await need(request, house, "read")
     rows = await house.store.rows(principal.tenant_id, acts.TABLE)
     rows.sort(key=lambda row: (row["created_ns"], row["kill_id"]), reverse=True)
-    now_ns = house.clock()
-    items = [
-        _shown(row, now_ns) | {"held": (await _reach(house, row)).held if _rules(row) else 0} for row in rows
-    ]
+    items = [await shown_with_held(house, row) for row in rows]
     engaged = any(row["state"] == "engaged" for row in rows)
     return json({"engaged": engaged, "items": items, "next_cursor": None})
 
@@ -147,7 +144,7 @@ async def confirm_kill_switch(
 ) -> Response[bytes]:
     """The first confirmation answers with the second token; the second with state `engaged`."""
     principal = await need(request, house, "admin")
-    known = await _existing(house, principal.tenant_id, kill_id)
+    known = await existing(house, principal.tenant_id, kill_id)
     entities = [agent["entity_id"] for agent in await _agents(house, known)]
     token, now_ns = new_token(), house.clock()
     act = acts.confirm(principal, kill_id, digest(data.token), digest(token), entities, now_ns)
@@ -166,7 +163,7 @@ async def release_kill_switch(
     request: Call, house: Here, kill_id: FromPath[str], data: JSONBody[Release]
 ) -> Response[bytes]:
     principal = await need(request, house, "admin")
-    known = await _existing(house, principal.tenant_id, kill_id)
+    known = await existing(house, principal.tenant_id, kill_id)
     entities = [agent["entity_id"] for agent in await _agents(house, known)]
     held = (await _reach(house, known)).held
     now_ns = house.clock()
@@ -174,11 +171,16 @@ async def release_kill_switch(
     return json(_shown(row, now_ns) | {"told": row["told"], "held": held}, 202)
 
 
+async def shown_with_held(house: House, row: dict[str, Any]) -> dict[str, Any]:
+    held = (await _reach(house, row)).held if _rules(row) else 0
+    return _shown(row, house.clock()) | {"held": held}
+
+
 def _rules(row: dict[str, Any]) -> bool:
     return row["state"] in ("engaged", "releasing")
 
 
-async def _existing(house: House, tenant_id: str, kill_id: str) -> dict[str, Any]:
+async def existing(house: House, tenant_id: str, kill_id: str) -> dict[str, Any]:
     rows = await house.store.rows(tenant_id, acts.TABLE, kill_id=kill_id)
     if not rows:
         raise Refusal(404, "not_found", "no kill-switch of this tenant has that id")

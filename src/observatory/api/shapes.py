@@ -52,6 +52,7 @@ from observatory.api.search_shapes import SEARCH_ANSWERS
 from observatory.api.session_rows import SessionItem
 from observatory.api.sessions import SessionAnswer
 from observatory.api.shredded import ShreddedBy
+from observatory.api.stopped import KillSwitchStanding
 from observatory.api.thought_shapes import THOUGHT_ANSWERS
 from observatory.api.verification import VerifyAnswer
 from observatory.api.violations import VIOLATION_ANSWERS
@@ -341,6 +342,8 @@ ANSWERS: dict[str, Any] = (
         "revoke_key": Revoked,
         "change_role": RoleAnswer,
         "list_kill_switches": KillSwitchList,
+        "get_kill_switch": KillSwitchStanding,
+        "audit_acts": Page[AuditEvent],
         "arm_kill_switch": ArmedKillSwitch,
         "confirm_kill_switch": ConfirmedKillSwitch,
         "release_kill_switch": ReleasedKillSwitch,

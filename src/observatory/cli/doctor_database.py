@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from observatory.daemons.leader import PRESENT
 from observatory.errors import NotDurable, StartupError
 from observatory.settings import Settings
 from observatory.store.migrate import NO_DRIVER, REVISIONS
@@ -65,7 +66,8 @@ def leases(rows: list[tuple[str, str, int, int]], now_ns: int | None, is_running
     for name, holder, epoch, expires_ns in rows:
         left_s = 0.0 if now_ns is None else (expires_ns - now_ns) / 1e9
         told.append(f"{name}: {holder} (epoch {epoch}" + (")" if now_ns is None else f", {left_s:+.0f} s)"))
-        if left_s < -LEASE_LATE_S:
+        # A gateway that is gone leads in nothing: its own lease just ran out.
+        if left_s < -LEASE_LATE_S and not name.startswith(PRESENT):
             late.append(name)
     do = f"nobody leads in {', '.join(late)}: see the gateway's log"
     return Finding("leases", not late or not is_running, "; ".join(told) or "none", do)

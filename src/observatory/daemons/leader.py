@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable
 
@@ -20,6 +22,9 @@ from observatory.protocol.identity import mint
 # A lease is renewed after a third of its time; whoever has it not asks once a second.
 RENEW = 1 / 3
 ASK_S = 1.0
+# Each gateway holds one of its own: who is there, and when it was last in touch with the database.
+PRESENT = "gateway/"
+PRESENT_S = 9.0
 log = logging.getLogger("observatory.leader")
 
 
@@ -86,3 +91,8 @@ class Leader:
             await self._leases.end_lease(self.name, self.holder)
         except ObservatoryError as error:
             log.warning("the lease of %s ends by itself: %s", self.name, error)
+
+
+def presence(leases: Leases, port: int) -> Leader:
+    """This gateway's own lease, by the name of its machine and its port: a restart takes it over."""
+    return Leader(leases, f"{PRESENT}{socket.gethostname()}:{port or os.getpid()}", PRESENT_S)

@@ -22,19 +22,40 @@ TABLE = "instructions"
 MAX_BYTES = 64 << 10
 
 
-def issue(who: Principal, agent_type: str, text: str, note: str, entities: Iterable[str], now_ns: int) -> Act:
-    """`entities` are the agents of the class as last committed; those just registered are found besides."""
+def issue(
+    who: Principal,
+    agent_type: str,
+    text: str,
+    note: str,
+    entities: Iterable[str],
+    now_ns: int,
+    was: int | None = None,
+) -> Act:
+    """`entities` are the agents of the class as last committed; those just registered are found besides.
+
+    `was` is the version its author saw in force (0 for none): nobody replaces words they did not read.
+    """
 
     def decide(desk: Desk) -> Verdict:
-        return _put(who, agent_type, text, note, desk)
+        return _stale(desk, agent_type, was) or _put(who, agent_type, text, note, desk)
 
     return Act(who, now_ns, decide, _wants(agent_type, entities), size=len(text) + 1_024)
 
 
-def roll_back(who: Principal, agent_type: str, version: int, entities: Iterable[str], now_ns: int) -> Act:
+def roll_back(
+    who: Principal,
+    agent_type: str,
+    version: int,
+    entities: Iterable[str],
+    now_ns: int,
+    was: int | None = None,
+) -> Act:
     """A new version with the words of an old one: history only grows."""
 
     def decide(desk: Desk) -> Verdict:
+        stale = _stale(desk, agent_type, was)
+        if stale is not None:
+            return stale
         old = desk.memory.rows.get(TABLE, {}).get((agent_type, version))
         if old is None:
             told = "this agent type has no instructions of that version"
@@ -57,6 +78,14 @@ def agents_of(memory: Memory, agent_type: str) -> list[Agent]:
     """Who works by these words; a registered capability of the same name makes nobody one of the class."""
     found = [agent for agent in memory.agents.values() if agent.agent_type == agent_type]
     return sorted((agent for agent in found if agent.evicted_ns is None), key=lambda agent: agent.agent_no)
+
+
+def _stale(desk: Desk, agent_type: str, was: int | None) -> Verdict | None:
+    version = desk.memory.rulebook.instructions.get(agent_type, 0)
+    if was is None or was == version:
+        return None
+    told = f"somebody issued version {version} meanwhile; look at it, then issue yours"
+    return Verdict(409, Refused(reason="stale_instructions", detail=told))
 
 
 def _wants(agent_type: str, entities: Iterable[str]) -> Wants:

@@ -135,16 +135,22 @@ def _write(who: Principal, rule: PolicyRule, old: dict[str, PolicyRule], now_ns:
     return Write("policies", key | values | {"created_ns": now_ns} | changed)
 
 
-def set_budget(who: Principal, budget: Budget, now_ns: int) -> Act:
+def set_budget(
+    who: Principal, budget: Budget, now_ns: int, was: tuple[float | None, float | None] | None = None
+) -> Act:
     """Make a budget, or give the one of this scope, target and period new caps; what is spent stays.
 
     A named session's or agent's budget without a period counts what was spent before it was set.
+    `was` are the soft and hard cap its author saw, both None where there was no budget.
     """
 
     def decide(desk: Desk) -> Verdict:
         memory = desk.memory
         budgets = memory.rulebook.budgets
         old = next((one for one in budgets if _identity(one) == _identity(budget)), None)
+        if was is not None and was != ((None, None) if old is None else (old.soft, old.hard)):
+            detail = "somebody changed this budget meanwhile; look at it again, then save yours"
+            return Verdict(409, Refused(reason="stale_budget", detail=detail))
         if old is None and len(budgets) >= MAX_BUDGETS:
             detail = f"a tenant has at most {MAX_BUDGETS} budgets"
             return Verdict(409, Refused(reason="too_many_budgets", detail=detail))

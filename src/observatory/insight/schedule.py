@@ -36,6 +36,9 @@ class Leases(Protocol):
     async def lease(self, name: str) -> Lease | None:
         """As last held; None when nobody ever did."""
 
+    async def leases(self, beginning: str) -> list[Lease]:
+        """Those of whose names this is the beginning, by name, also what nobody holds any more."""
+
 
 @runtime_checkable
 class JobRows(Protocol):

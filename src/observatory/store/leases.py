@@ -71,6 +71,10 @@ class SqliteLeases:
             if known is not None and known.holder == holder:
                 self._leases[name] = known._replace(expires_ns=0)
 
+    async def leases(self, beginning: str) -> list[Lease]:
+        names = sorted(name for name in self._leases if name.startswith(beginning))
+        return [one for name in names if (one := await self.lease(name)) is not None]
+
     async def lease(self, name: str) -> Lease | None:
         known = self._leases.get(name)
         if known is None:

@@ -20,6 +20,10 @@ WHERE leases.holder = $2 OR leases.expires_ns <= {NOW}
 RETURNING epoch"""
 END = "UPDATE leases SET expires_ns = 0 WHERE name = $1 AND holder = $2"
 SEE = f"SELECT name, holder, epoch, expires_ns, ticked_ns, {NOW} FROM leases WHERE name = $1"
+ALL = (
+    f"SELECT name, holder, epoch, expires_ns, ticked_ns, {NOW} FROM leases "
+    "WHERE starts_with(name, $1) ORDER BY name"
+)
 
 
 class PostgresLeases:
@@ -40,3 +44,8 @@ class PostgresLeases:
         async with self._reader() as connection:
             row = await connection.fetchrow(SEE, name)
         return None if row is None else Lease(*row)
+
+    async def leases(self, beginning: str) -> list[Lease]:
+        async with self._reader() as connection:
+            rows = await connection.fetch(ALL, beginning)
+        return [Lease(*row) for row in rows]

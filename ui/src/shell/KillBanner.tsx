@@ -37,7 +37,9 @@ export function KillBanner({ stops }: { stops: KillSwitchItem[] }) {
           lost.
         </p>
       ))}
-      <Link to="/god-mode">God Mode</Link>
+      <Link to="/god-mode" search={{ kill: stops[0]?.kill_id } as never}>
+        {stops.some(({ state }) => state === "engaged") ? "Release it in God Mode" : "God Mode"}
+      </Link>
     </section>
   );
 }

@@ -6,6 +6,7 @@ import { Problem } from "~/api/client";
 import { questions } from "~/api/questions";
 import { live } from "~/live/connection";
 import classes from "./SignIn.module.css";
+import { useUnfinished } from "./unfinished";
 
 async function signIn(key: string): Promise<void> {
   const unreachable = new Problem(0, "unreachable", "The gateway cannot be reached. Try again.");
@@ -50,6 +51,7 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
     }
     setBusy(false);
   };
+  const left = useUnfinished();
   const isUsed = new URLSearchParams(location.search).get("login") === "used";
   const wanted = location.pathname + (isUsed ? "" : location.search);
   return (
@@ -63,6 +65,11 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
               ? "This login link was used or is too old. Sign in with a key, or get a fresh link."
               : "You are not signed in, or your sign-in has ended."}
         </p>
+        {left && (
+          <p className={classes.unfinished} role="alert">
+            {left}
+          </p>
+        )}
         <form onSubmit={submit}>
           <PasswordInput
             label="Key"

@@ -1,8 +1,11 @@
 // A view with several boards: their names at the left (a strip where it is narrow), the chosen one beside. Each
 // board has an address of its own.
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import classes from "./Boards.module.css";
+
+// Which one is shown the view says; the router would mark a link that only begins alike.
+const EXACT = { exact: true, includeSearch: true };
 
 export interface Board {
   name: string;
@@ -28,16 +31,27 @@ export function Boards({
   current: string;
   children: ReactNode;
 }) {
+  const names = useRef<HTMLElement>(null);
+  // Where it is narrow the names are a strip: the chosen one is in sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever another one is shown
+  useEffect(() => {
+    names.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current]);
   return (
     <div className={classes.boards}>
-      <nav className={classes.names} aria-label={label}>
+      <nav className={classes.names} aria-label={label} ref={names}>
         <ul>
           {boards.map(({ name, to, search = {}, id = to, group, count }, n) => (
             <li key={id}>
               {group !== undefined && group !== boards[n - 1]?.group && (
                 <span className={classes.group}>{group}</span>
               )}
-              <Link to={to} search={search as never} aria-current={id === current ? "page" : undefined}>
+              <Link
+                to={to}
+                search={search as never}
+                activeOptions={EXACT}
+                aria-current={id === current ? "page" : undefined}
+              >
                 {name}
                 {count !== undefined && <span className={classes.count}>{count}</span>}
               </Link>

@@ -1,34 +1,52 @@
-// View 6 comes with issue 8; until then an honest page.
-import { Coming } from "~/widgets/Coming";
+// God Mode (view 6): kill-switch and global instructions, users and keys, budgets; and the trail of everything done
+// here beside it. Sober and heavy: nothing saves itself, what stops or reaches many is typed.
+import { useKeys } from "~/shell/keys";
+import { useUrl } from "~/useUrl";
+import { Boards } from "~/widgets/Boards";
+import { Access } from "./access/Access";
+import { Budgets } from "./budgets/Budgets";
+import classes from "./God.module.css";
+import { Instructions } from "./instructions/Instructions";
+import { KillSwitch } from "./kill/KillSwitch";
+import { Trail } from "./Trail";
+
+const TO = "/god-mode";
+const BOARDS = [
+  { name: "Stop and instruct", to: TO, id: "" },
+  { name: "Users and keys", to: TO, id: "access", search: { board: "access" } },
+  { name: "Budgets", to: TO, id: "budgets", search: { board: "budgets" } },
+];
 
 export function GodMode() {
+  const [{ board }] = useUrl();
+  const current = BOARDS.find(({ key }) => key === board)?.key ?? "";
+  useKeys(
+    current === ""
+      ? {
+          k: { says: "To the kill-switch", run: () => document.getElementById("kill")?.focus() },
+          i: { says: "To the instructions", run: () => document.getElementById("instructions")?.focus() },
+        }
+      : {},
+    "God Mode",
+  );
   return (
-    <Coming
-      name="God Mode"
-      holds="the kill-switch with its scope and consequence, and instructions per class with their roll-out. Two typed confirmations, nothing by accident."
-      today={[
-        {
-          want: "Stop a class of agents (admin)",
-          command: 'observatory kill class writer --reason "…"',
-          route: "POST /v1/kill-switch",
-        },
-        {
-          want: "Stop everything (admin)",
-          command: 'observatory kill global --reason "…"',
-          route: "POST /v1/kill-switch",
-        },
-        {
-          want: "Let them go on",
-          command: 'observatory kill release --reason "…"',
-          route: "POST /v1/kill-switch/{kill_id}/release",
-        },
-        {
-          want: "Give a class new instructions",
-          command: "observatory instructions set writer --file writer.md",
-          route: "PUT /v1/instructions/{agent_type}",
-        },
-        { want: "See what was ever done", command: "observatory kill list", route: "GET /v1/audit/tenant" },
-      ]}
-    />
+    <section className={classes.view} aria-label="God Mode">
+      <h1 className="unseen">God Mode</h1>
+      <Boards label="Boards of God Mode" boards={BOARDS} current={current}>
+        {current === "access" ? (
+          <Access />
+        ) : current === "budgets" ? (
+          <Budgets />
+        ) : (
+          <div className={classes.inside}>
+            <KillSwitch />
+            <Instructions />
+            <div className={classes.below}>
+              <Trail />
+            </div>
+          </div>
+        )}
+      </Boards>
+    </section>
   );
 }

@@ -1,0 +1,407 @@
+"""God Mode: the kill-switch to a process that stops, instructions to who took them, access, budgets."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Locator, expect
+
+from observatory.api.auth import PERMISSIONS
+from tests.flows.fleet import ack, inbox, named, say
+from tests.flows.server import Server
+from tests.flows.test_kill_switch import engage, release
+from tests.waiting import until
+from tests.windows.conftest import Open
+from tests.windows.looking import Window
+from tests.windows.staff import Worker
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def calm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test leaves stopped would stop the tests after it."""
+    yield
+    if "atlas" in request.fixturenames:
+        atlas: Server = request.getfixturevalue("atlas")
+        for one in atlas.http("admin").get("/v1/kill-switch").json()["items"]:
+            if one["state"] == "engaged":
+                release(atlas, one["kill_id"])
+
+
+def switches(server: Server, target: str) -> list[str]:
+    """States of the kill-switches for a class, newest first."""
+    items = server.http("admin").get("/v1/kill-switch").json()["items"]
+    return [one["state"] for one in items if one["target"] == target]
+
+
+def type_first(lever: Locator, word: str) -> None:
+    form = lever.get_by_role("form", name="First confirmation")
+    button = form.get_by_role("button", name="Confirm, 1 of 2")
+    field = form.get_by_label(f"Type {word} to confirm")
+    expect(field).to_be_focused()
+    field.fill(word[:-1])
+    expect(button).to_be_disabled()
+    field.fill(word)
+    button.click()
+
+
+def type_second(lever: Locator, word: str) -> None:
+    form = lever.get_by_role("form", name="Second confirmation")
+    form.get_by_label(f"Type stop {word} to confirm").fill(f"stop {word}")
+    form.get_by_role("button", name=re.compile(r"^Stop \d+ agents? now")).click()
+
+
+def confirmed(window: Window, does: str, word: str) -> None:
+    asked = window.role("group", does)
+    button = asked.get_by_role("button", name=does)
+    expect(button).to_be_disabled()
+    asked.get_by_label(f"Type {word} to confirm").fill(word)
+    button.click()
+
+
+@pytest.mark.req(120, 226)
+def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742_s743(
+    atlas: Server, opened: Open, tmp_path: Path
+) -> None:
+    """S740, S741, S742, S743: previewed, typed twice, obeyed by name, held, released, delivered, recorded."""
+    bob, mute = named("bob"), named("mute")
+    say(atlas, bob)
+    say(atlas, mute, kind="counter")  # it never listens: told, and heard of no more
+    with Worker(atlas, tmp_path) as worker:
+        worker.works_on()
+        window = opened(atlas, "/god-mode", role="admin")
+        page, lever = window.page, window.role("region", "Stop and release")
+        expect(lever.get_by_role("status").first).to_contain_text("Nothing is stopped.")
+        lever.get_by_text("A class", exact=True).click()
+        lever.get_by_label("Which class").select_option("counter")
+        window.at(r"/god-mode\?.*target=counter")
+        expect(lever.get_by_role("region", name="What will pause")).to_contain_text(worker.name)
+        expect(lever.get_by_role("region", name="What stays")).to_contain_text("writer 5")
+        arm = lever.get_by_role("button", name="Arm it, stop nothing yet")
+        expect(arm).to_be_disabled()
+        lever.get_by_label("Why", exact=True).fill("a drill of the windows")
+        arm.click()
+        expect(lever).to_contain_text("Armed, not thrown.")
+        assert switches(atlas, "counter")[0] == "armed"
+        assert say(atlas, mute, bob, kind="counter")["state"] == "forwarded"
+        type_first(lever, "counter")
+        expect(lever).to_contain_text("Once more, and it is thrown.")
+        window.is_accessible()
+        window.shot("god-mode-second")
+        type_second(lever, "counter")
+        stopped = lever.get_by_role("article", name="Kill-switch for class counter")
+        expect(stopped.get_by_role("progressbar", name="Gateways that obey")).to_have_attribute(
+            "aria-valuetext", "1 of 1 gateway obeys"
+        )
+        said = stopped.get_by_role("progressbar", name="Agents that said they stopped")
+        expect(said).to_have_attribute("aria-valuetext", re.compile(r"^1 of \d+ agents said"))
+        stopped.get_by_text(re.compile("what they send is held all the same")).click()
+        expect(stopped.get_by_role("listitem").filter(has_text=mute)).to_contain_text("last heard")
+        expect(stopped.get_by_role("listitem").filter(has_text=worker.name)).to_have_count(0)
+        assert say(atlas, mute, bob, kind="counter")["state"] == "held"
+        assert len(inbox(atlas, bob)) == 1
+        at = worker.count
+        expect(stopped).to_contain_text(re.compile(r"[1-9]\d* messages? (is|are) held, none is lost"))
+        window.shot("god-mode-thrown")
+        # The banner of every page leads to the release of this one.
+        window.press("1").at("/fleet")
+        page.get_by_role("link", name="Release it in God Mode").press("Enter")
+        window.at(r"/god-mode\?kill=kil_")
+        assert worker.count <= at + 1
+        stopped.get_by_label("Why it may go on").fill("the drill is over")
+        window.is_accessible()
+        confirmed(window, "Release class counter", "counter")
+        until(lambda: len(inbox(atlas, bob)) == 2 or None)
+        expect(lever.get_by_role("status").first).to_contain_text("Nothing is stopped.")
+        worker.works_on()
+    trail = window.role("region", "Trail").get_by_role("row")
+    thrown = trail.filter(has_text="kill-switch for class counter: engaged").first
+    expect(thrown).to_contain_text("a drill of the windows")
+    expect(thrown.get_by_role("link")).to_have_attribute("href", re.compile(r"/forensics/audit\?event=evt_"))
+    expect(trail.filter(has_text="kill-switch for class counter: releasing").first).to_contain_text(
+        "released"
+    )
+    lever.get_by_text(re.compile(r"^History")).click()
+    expect(lever.get_by_role("row").filter(has_text="class counter").first).to_contain_text("✓ released")
+
+
+@pytest.mark.req(226)
+def test_a_sign_in_that_ends_in_the_middle_says_that_nothing_was_thrown_s744_s745(
+    atlas: Server, opened: Open
+) -> None:
+    """S744, S745: what was typed and the step are kept; another operator's switch is not thrown twice."""
+    kind = named("kind")
+    say(atlas, named(), kind=kind)
+    window = opened(atlas, f"/god-mode?scope=class&target={kind}", role="admin")
+    page, lever = window.page, window.role("region", "Stop and release")
+    why, arm = (
+        lever.get_by_label("Why", exact=True),
+        lever.get_by_role("button", name="Arm it, stop nothing yet"),
+    )
+    why.fill("it pays twice")
+    theirs = engage(atlas, "class", kind)
+    expect(lever.get_by_role("status").first).to_contain_text(f"class {kind} is stopped", ignore_case=True)
+    with window.forgiving(r"answer: 409 POST"):
+        arm.click()
+        expect(lever.get_by_role("alert")).to_contain_text(
+            re.compile("Not done: kil_.* stops this scope already")
+        )
+    expect(why).to_have_value("it pays twice")
+    release(atlas, theirs)
+    until(lambda: switches(atlas, kind) == ["released"] or None)
+    arm.click()
+    form = lever.get_by_role("form", name="First confirmation")
+    form.get_by_label(f"Type {kind} to confirm").fill(kind)
+    with window.forgiving(r"answer: 401 ", r"console: WebSocket"):
+        page.context.clear_cookies()
+        form.get_by_role("button", name="Confirm, 1 of 2").click()
+        expect(page.get_by_role("alert")).to_contain_text(
+            f"The kill-switch for class {kind} was NOT thrown: it waits for both confirmations"
+        )
+        window.shot("god-mode-signed-out")
+        page.get_by_label("Key", exact=True).fill(atlas.key("admin"))
+        window.press("Enter").settled()
+    expect(lever.get_by_role("alert")).to_contain_text("Not thrown: your sign-in had ended")
+    expect(form.get_by_label(f"Type {kind} to confirm")).to_have_value(kind)
+    assert switches(atlas, kind)[0] == "armed"
+    form.get_by_role("button", name="Confirm, 1 of 2").click()
+    type_second(lever, kind)
+    expect(lever.get_by_role("article", name=f"Kill-switch for class {kind}")).to_contain_text(
+        "it pays twice"
+    )
+    assert switches(atlas, kind)[0] == "engaged"
+
+
+@pytest.mark.req(227)
+def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s747_s748(
+    atlas: Server, opened: Open
+) -> None:
+    """S746, S747, S748: nothing is sent by typing; who was first wins; who has not taken them is named."""
+    kind, agent = named("kind"), named("pupil")
+    say(atlas, agent, kind=kind)
+    admin = atlas.http("admin")
+    window = opened(atlas, "/god-mode", role="admin")
+    page, lever = window.page, window.role("region", "Global instructions")
+    lever.get_by_role("button", name=re.compile(f"^{kind}")).click()
+    window.at(f".*class={kind}")
+    lever.get_by_role("button", name="Write the first instructions…").click()
+    text = lever.get_by_role("textbox", name=f"New instructions of {kind}")
+    push = lever.get_by_role("button", name=f"Push to every {kind}…")
+    expect(push).to_be_disabled()
+    text.fill("Be kind.\nBe brief.")
+    window.press("Escape", "1").at("/fleet")
+    page.go_back()
+    expect(text).to_have_value("Be kind.\nBe brief.")
+    expect(lever.get_by_role("figure", name="Yours")).to_contain_text("2 added")
+    assert admin.get(f"/v1/instructions/{kind}").status_code == 404
+    # Another admin is first: mine is kept and not issued.
+    assert admin.put(f"/v1/instructions/{kind}", json={"text": "Be bold."}).status_code == 201
+    expect(lever.get_by_role("alert")).to_contain_text("Somebody issued version 1 while you wrote")
+    expect(push).to_be_disabled()
+    expect(lever.get_by_role("figure")).to_contain_text("1 removed, 2 added")
+    lever.get_by_role("button", name="Go on with mine, over theirs").click()
+    push.click()
+    confirmed(window, f"Push to {kind}", kind)
+    rollout = lever.get_by_role("progressbar", name="Agents that took the instructions")
+    expect(rollout).to_have_attribute("aria-valuetext", "0 of 1 agent has taken version 2")
+    lever.get_by_text(re.compile("1 has not; it was issued")).click()
+    expect(lever.get_by_role("listitem").filter(has_text=agent)).to_contain_text("took none yet")
+    window.is_accessible()
+    window.shot("god-mode-instructions")
+    found = atlas.http("agent").get(f"/v1/agents/{agent}/inbox").json()["items"]
+    assert [one["body"]["text"] for one in found if one["kind"] == "instruction"][-1] == "Be kind.\nBe brief."
+    ack(atlas, agent, *found)
+    expect(rollout).to_have_attribute("aria-valuetext", "1 of 1 agent has taken version 2")
+    lever.get_by_text("History (2)").click()
+    lever.get_by_role("button", name=re.compile("version 1$")).click()
+    window.at(".*version=1")
+    expect(lever.get_by_role("figure")).to_contain_text("2 removed, 1 added")
+    confirmed(window, "Roll back to version 1", kind)
+    expect(lever).to_contain_text("Version 3 is in force")
+    assert admin.get(f"/v1/instructions/{kind}").json()["text"] == "Be bold."
+    stale = admin.put(f"/v1/instructions/{kind}", json={"text": "x", "was": 2})
+    assert (stale.status_code, stale.json()["reason"]) == (409, "stale_instructions")
+    trail = window.role("region", "Trail").get_by_role("row")
+    expect(trail.filter(has_text=f"instructions of {kind}, version 3").first).to_contain_text("you")
+
+
+@pytest.mark.req(120)
+def test_users_keys_and_budgets_are_made_changed_and_ended_s749_s750_s751_s752(
+    atlas: Server, opened: Open
+) -> None:
+    """S749, S750, S751, S752: secrets once, roles with their difference, caps over what was seen."""
+    mark, admin = uuid.uuid4().hex[:6], atlas.http("admin")
+    window = opened(atlas, "/god-mode?board=access", role="admin")
+    page = window.page
+    for role, granted in PERMISSIONS.items():
+        for permission in PERMISSIONS["admin"] if role != "agent" else ():
+            cell = page.locator(f'td[data-role="{role}"][data-permission="{permission}"]')
+            expect(cell).to_contain_text("yes" if permission in granted else "no")
+    page.get_by_role("button", name="New user…").click()
+    form = page.get_by_role("form", name="New user")
+    form.get_by_label("Name").fill("admin")
+    with window.forgiving(r"answer: 409 POST"):
+        form.get_by_role("button", name="Create and show the invitation").click()
+        expect(form).to_contain_text("a user of this name exists already")
+    form.get_by_label("Name").fill(f"ada-{mark}")
+    form.get_by_role("button", name="Create and show the invitation").click()
+    once = page.get_by_role("region", name=f"Invitation of ada-{mark}")
+    link = once.locator("code").inner_text()
+    assert httpx2.get(link, trust_env=False).status_code in (200, 302, 303, 307)
+    once.get_by_role("button", name="I have it, put it away").click()
+    expect(page.get_by_text("login?token=")).to_have_count(0)
+    window.at(".*user=usr_")
+    chosen = page.get_by_role("region", name=f"ada-{mark}")
+    chosen.get_by_label("Role").select_option("operator")
+    expect(chosen).to_contain_text("may from now on: verify the record")
+    # Meanwhile somebody else made her auditor.
+    user = next(one for one in admin.get("/v1/users").json()["items"] if one["name"] == f"ada-{mark}")
+    with page.expect_response(lambda answer: answer.url.endswith("/v1/users") and answer.ok):
+        pass
+    page.route("**/v1/users", lambda route: route.abort())  # the page has not heard of it yet
+    with window.forgiving(r"answer: 409 PUT", r"request: GET .*/v1/users"):
+        admin.put(f"/v1/users/{user['user_id']}", json={"role": "auditor"})
+        chosen.get_by_role("button", name=f"Make ada-{mark} operator").click()
+        expect(chosen.get_by_role("alert")).to_contain_text("somebody made them auditor meanwhile")
+        page.unroute("**/v1/users")
+        expect(
+            window.role("table", "Users").get_by_role("row", name=re.compile(f"ada-{mark}"))
+        ).to_contain_text("auditor")
+    page.get_by_role("button", name="New key…").click()
+    form = page.get_by_role("form", name="New key")
+    form.get_by_label("What it is for").fill(f"key-{mark}")
+    form.get_by_label("Bound to one agent").fill(f"bound-{mark}")
+    form.get_by_role("button", name="Make it and show the secret").click()
+    once = page.get_by_role("region", name=f"Key “key-{mark}”").filter(has=page.locator("code"))
+    secret = once.locator("code").inner_text()
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert httpx2.get(f"{atlas.url}/v1/whoami", headers=headers, trust_env=False).json()["role"] == "agent"
+    window.is_accessible()
+    window.shot("god-mode-access")
+    once.get_by_role("button", name="I have it, put it away").click()
+    page.get_by_role("button", name="Revoke…").click()
+    confirmed(window, f"Revoke “key-{mark}”", f"key-{mark}")
+    expect(window.role("table", "Keys").get_by_role("row", name=re.compile(f"key-{mark}"))).to_contain_text(
+        "× revoked"
+    )
+    assert httpx2.get(f"{atlas.url}/v1/whoami", headers=headers, trust_env=False).status_code == 401
+    budgets(atlas, window, f"cluster-{mark}")
+
+
+def budgets(atlas: Server, window: Window, cluster: str) -> None:
+    page, admin = window.page, atlas.http("admin")
+    page.get_by_role("link", name="Budgets").click()
+    window.at(r".*board=budgets")
+    page.get_by_role("button", name="New budget…").click()
+    form = page.get_by_role("form", name="New budget")
+    form.get_by_label("Of what").select_option("cluster")
+    form.get_by_label("Which cluster").fill(cluster)
+    save = form.get_by_role("button", name="Set the budget")
+    for soft, hard, words in (
+        ("5", "4", "lies below"),
+        ("x", "", "is an amount"),
+        ("", "", "a hard cap or both"),
+    ):
+        form.get_by_label("Soft cap, $").fill(soft)
+        form.get_by_label("Hard cap, $").fill(hard)
+        expect(form).to_contain_text(words)
+        expect(save).to_be_disabled()
+    form.get_by_label("Soft cap, $").fill("1")
+    form.get_by_label("Hard cap, $").fill("2")
+    save.click()
+    form = page.get_by_role("form", name=f"Budget of cluster {cluster}")
+    form.get_by_label("Hard cap, $").fill("9")
+    # Somebody else is first: theirs is told, mine is kept and not saved.
+    theirs = {"scope": "cluster", "target": cluster, "period": "daily", "soft": 1, "hard": 7}
+    assert admin.put("/v1/budgets", json=theirs).status_code == 200
+    with window.forgiving(r"answer: 409 PUT"):
+        form.get_by_role("button", name="Save the caps").click()
+        expect(form.get_by_role("alert")).to_contain_text("Somebody changed this budget while you did")
+    expect(form.get_by_role("alert")).to_contain_text("hard 7 now")
+    window.shot("god-mode-budgets")
+    form.get_by_role("button", name="Go on with mine, over theirs").click()
+    form.get_by_role("button", name="Save the caps").click()
+
+    def caps() -> list[float]:
+        return [one["hard"] for one in admin.get("/v1/budgets").json()["items"] if one["target"] == cluster]
+
+    until(lambda: caps() == [9] or None)
+    window.press("u")
+    until(lambda: caps() == [7] or None)
+    form.get_by_role("button", name="Remove…").press("Enter")  # toasts may lie over it
+    page.get_by_role("group", name="Remove this budget").get_by_role(
+        "button", name="Remove this budget"
+    ).click()
+    until(lambda: caps() == [] or None)
+    trail = window.role("region", "Trail").get_by_role("row")
+    expect(trail.filter(has_text=f"budget cluster:{cluster} removed")).to_have_count(1)
+
+
+@pytest.mark.req(120)
+def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(atlas: Server, opened: Open) -> None:
+    """S753: read only, with the reason at each lever; nothing is wider than a phone."""
+    window = opened(
+        atlas, "/god-mode?scope=class&target=writer&class=writer", role="viewer", phone=True, light=True
+    )
+    page, why = window.page, "Your role (viewer) may read, not administer."
+    kill, words = window.role("region", "Stop and release"), window.role("region", "Global instructions")
+    kill.get_by_label("Why", exact=True).fill("I would like to")
+    expect(kill.get_by_role("button", name="Arm it, stop nothing yet")).to_be_disabled()
+    expect(kill).to_contain_text(why)
+    expect(kill.get_by_role("region", name="What will pause")).to_contain_text("writer-alpha-1")
+    expect(words.get_by_role("button", name=re.compile("^Write "))).to_be_disabled()
+    expect(words).to_contain_text(why)
+    expect(window.role("region", "Trail")).to_contain_text("budget")
+    window.is_accessible()
+    window.shot("god-mode-phone-light")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("link", name="Users and keys").click()
+    expect(window.role("region", "Users and keys")).to_contain_text(why)
+    expect(window.role("table", "What each role may")).to_be_visible()
+    page.get_by_role("link", name="Budgets").click()
+    expect(window.role("table", "Budgets")).to_contain_text("the whole tenant")
+    expect(page.get_by_role("button", name="New budget…")).to_be_disabled()
+    window.is_accessible()
+
+
+@pytest.mark.req(120, 226)
+def test_an_empty_house_teaches_and_a_wide_stop_is_released_class_by_class_s754_s755(
+    alone: Server, opened: Open
+) -> None:
+    """S754, S755: what stays stopped has a switch of its own before the wide one goes."""
+    window = opened(alone, "/god-mode", role="admin")
+    page, lever = window.page, window.role("region", "Stop and release")
+    expect(window.role("region", "Global instructions")).to_contain_text("No class of agents is known yet")
+    expect(lever.get_by_role("region", name="What will pause")).to_contain_text("0 agents")
+    page.get_by_role("link", name="Budgets").click()
+    expect(page.get_by_role("main")).to_contain_text("No budget is set")
+    for kind in ("reader", "writer"):
+        say(alone, f"{kind}-1", kind=kind)
+    wide = engage(alone)
+    assert say(alone, "writer-1", "reader-1", kind="writer")["state"] == "held"
+    window.go(f"/god-mode?kill={wide}")
+    stopped = lever.get_by_role("article", name="Kill-switch for everything in this tenant")
+    stopped.get_by_text("Some classes first").click()
+    stopped.get_by_label("reader (1)").check()
+    stopped.get_by_label("Why it may go on").fill("readers are fine")
+    window.shot("god-mode-release")
+    confirmed(window, "Let 1 class go on", "Default")
+    expect(lever.get_by_role("status").first).to_contain_text(re.compile("class writer is stopped", re.I))
+    until(lambda: say(alone, "reader-1", kind="reader")["state"] == "forwarded" or None)
+    assert say(alone, "writer-1", "reader-1", kind="writer")["state"] == "held"
+    assert inbox(alone, "reader-1") == []
+    narrow = lever.get_by_role("article", name="Kill-switch for class writer")
+    narrow.get_by_role("button", name="Release…").click()
+    narrow.get_by_label("Why it may go on").fill("so are writers")
+    confirmed(window, "Release class writer", "writer")
+    until(lambda: len(inbox(alone, "reader-1")) == 2 or None)
+    with window.forgiving(r"request: ", r"console: WebSocket"):
+        alone.stop()
+        expect(lever).to_contain_text("Not up to date: The gateway cannot be reached")

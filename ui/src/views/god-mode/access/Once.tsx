@@ -1,0 +1,54 @@
+// A secret that is shown this once: a key, or a link that signs somebody in. It stays until it is put away, also
+// over a change of board; in the page's memory only.
+import { Button, CopyButton } from "@mantine/core";
+import { useSyncExternalStore } from "react";
+import classes from "./Access.module.css";
+
+interface Secret {
+  title: string;
+  secret: string;
+  says: string;
+}
+
+let shown: Secret | null = null;
+const listeners = new Set<() => void>();
+
+function put(secret: Secret | null): void {
+  shown = secret;
+  for (const listener of listeners) listener();
+}
+
+export function useOnce(): [Secret | null, (secret: Secret | null) => void] {
+  const one = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => shown,
+  );
+  return [one, put];
+}
+
+export function Once() {
+  const [one] = useOnce();
+  if (!one) return null;
+  return (
+    <section className={classes.once} aria-label={one.title}>
+      <h3>{one.title}</h3>
+      <p>{one.says} It is shown this once; the gateway keeps only a hash.</p>
+      <code>{one.secret}</code>
+      <div className={classes.buttons}>
+        <CopyButton value={one.secret}>
+          {({ copied, copy }) => (
+            <Button size="compact-sm" onClick={copy}>
+              {copied ? "Copied" : "Copy"}
+            </Button>
+          )}
+        </CopyButton>
+        <Button size="compact-sm" variant="default" onClick={() => put(null)}>
+          I have it, put it away
+        </Button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,190 @@
+// One user: role, sign-in link, disable; and a new one. Each change says beforehand what it gives and takes.
+import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { changeRole, createUser, disableUser, loginLink } from "~/acts/access";
+import type { Problem } from "~/api/client";
+import { askAgain } from "~/api/questions";
+import type { KeyItem, UserItem } from "~/protocol/openapi";
+import { useDraft } from "~/widgets/drafts";
+import { Ago, Id } from "~/widgets/Figures";
+import { Panel } from "~/widgets/Panel";
+import { useMe } from "~/widgets/people";
+import { Sure } from "~/widgets/Sure";
+import classes from "./Access.module.css";
+import { useOnce } from "./Once";
+import { difference, PEOPLE, type Role } from "./roles";
+
+export function NewUser({ onDone }: { onDone: (user_id: string | null) => void }) {
+  const [kept, setKept] = useDraft("god:user");
+  const [role, setRole] = useState<Role>("viewer");
+  const [fault, setFault] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [, put] = useOnce();
+  const name = kept ?? "";
+  const make = async () => {
+    setBusy(true);
+    const refused = (problem: Problem) => {
+      if (problem.code !== 409 && problem.code !== 422 && problem.code !== 400) return false;
+      setFault(problem.faults[0]?.problem ?? problem.message);
+      return true;
+    };
+    const made = await createUser({ name: name.trim(), role }, refused);
+    setBusy(false);
+    if (!made) return;
+    setKept(null);
+    put({
+      title: `Invitation of ${made.name}`,
+      secret: made.invite_url ?? "",
+      says: "Whoever opens this link is signed in as them.",
+    });
+    onDone(made.user_id);
+  };
+  return (
+    <Panel title="New user" aside={<Close onClick={() => onDone(null)} />}>
+      <form
+        className={classes.part}
+        aria-label="New user"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name.trim()) void make();
+        }}
+      >
+        <TextInput
+          size="xs"
+          label="Name"
+          placeholder="ada"
+          value={name}
+          error={fault}
+          maxLength={128}
+          onChange={(event) => {
+            setFault(null);
+            setKept(event.currentTarget.value || null);
+          }}
+        />
+        <NativeSelect
+          size="xs"
+          label="Role"
+          data={[...PEOPLE]}
+          value={role}
+          onChange={(event) => setRole(event.currentTarget.value as Role)}
+        />
+        <p className={classes.says}>
+          A {role} {difference("none", role)}
+        </p>
+        <Button type="submit" size="compact-sm" loading={busy} disabled={!name.trim()}>
+          Create and show the invitation
+        </Button>
+      </form>
+    </Panel>
+  );
+}
+
+export function Close({ onClick }: { onClick: () => void }) {
+  return (
+    <Button size="compact-xs" variant="subtle" onClick={onClick}>
+      Close
+    </Button>
+  );
+}
+
+export function User({
+  user,
+  keys,
+  onClose,
+}: {
+  user: UserItem;
+  keys: readonly KeyItem[];
+  onClose: () => void;
+}) {
+  const me = useMe().data;
+  const [role, setRole] = useState<Role>(user.role as Role);
+  const [isAsking, setAsking] = useState(false);
+  const [stale, setStale] = useState<string | null>(null);
+  const [, put] = useOnce();
+  const name = user.display_name || user.name;
+  const mine = keys.filter((one) => one.user_id === user.user_id && !one.revoked_at).length;
+  const refused = (problem: Problem) => {
+    if (problem.reason !== "stale_role" && problem.reason !== "last_admin") return false;
+    setStale(problem.message);
+    askAgain("/v1/users");
+    return true;
+  };
+  const link = async () => {
+    const made = await loginLink(user);
+    if (made)
+      put({
+        title: `Sign-in link of ${name}`,
+        secret: made.url,
+        says: "Whoever opens it is signed in as them.",
+      });
+  };
+  return (
+    <Panel title={name} aside={<Close onClick={onClose} />}>
+      <div className={classes.part}>
+        <p className={classes.says}>
+          {user.name}, {user.role}, since <Ago at={user.created_at} />; {mine} {mine === 1 ? "key" : "keys"}{" "}
+          <Id id={user.user_id} />
+        </p>
+        {stale && (
+          <p className={classes.trouble} role="alert">
+            ! Not changed: {stale}.
+          </p>
+        )}
+        {user.disabled_at ? (
+          <p className={classes.says}>
+            Disabled <Ago at={user.disabled_at} />: signs in no more, and their keys open nothing. It cannot
+            be taken back; make a new user.
+          </p>
+        ) : (
+          <>
+            <NativeSelect
+              size="xs"
+              label="Role"
+              data={[...PEOPLE]}
+              value={role}
+              onChange={(event) => setRole(event.currentTarget.value as Role)}
+            />
+            {role !== user.role && (
+              <Sure
+                does={`Make ${user.name} ${role}`}
+                danger={false}
+                onYes={() => changeRole(user, role, refused)}
+                onNo={() => setRole(user.role as Role)}
+              >
+                {user.name} {difference(user.role, role)} It counts with their next request; keys that could
+                do more end.
+              </Sure>
+            )}
+            <div className={classes.buttons}>
+              <Button size="compact-sm" variant="default" onClick={() => void link()}>
+                Make a sign-in link
+              </Button>
+              <Button
+                size="compact-sm"
+                variant="default"
+                disabled={user.user_id === me?.user_id}
+                title={user.user_id === me?.user_id ? "Nobody disables themselves." : undefined}
+                aria-expanded={isAsking}
+                onClick={() => setAsking(!isAsking)}
+              >
+                Disable…
+              </Button>
+            </div>
+            {isAsking && (
+              <Sure
+                does={`Disable ${user.name}`}
+                typed={user.name}
+                onYes={() => disableUser(user)}
+                onNo={() => setAsking(false)}
+              >
+                {name} is signed out everywhere at once and{" "}
+                {mine === 1 ? "their key opens" : `their ${mine} keys open`} nothing any more. It cannot be
+                taken back; what they did stays in the record.
+              </Sure>
+            )}
+          </>
+        )}
+      </div>
+    </Panel>
+  );
+}
