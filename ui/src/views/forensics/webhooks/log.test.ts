@@ -36,6 +36,7 @@ describe("what was sent", () => {
     [{ attempts: 1 }, "retrying", "signed by us", "waiting"],
     [{ attempts: 2, state: "delivered" as const }, "delivered", "signed by us", "done"],
     [{ attempts: 6, state: "dead" as const }, "dead", "signed by us", "dead"],
+    [{ state: "dead" as const }, "dead", "never sent", "dead"],
     [{ attempts: 1, endpoint_kind: "email" as const }, "retrying", "not signed", "waiting"],
   ])("%j is %s, %s", (more, word, signature, group) => {
     const entry = ofDelivery({ ...SENT, ...more });

@@ -113,6 +113,12 @@ const SIGNED: Sign = {
   means: "signed with the endpoint's secret; which one, each try tells",
 };
 const UNSIGNED: Sign = { mark: "–", word: "not signed", tone: "idle", means: "Slack and mail carry none" };
+const NEVER: Sign = {
+  mark: "–",
+  word: "never sent",
+  tone: "idle",
+  means: "given up on before it could be tried",
+};
 const UNTRIED: Sign = {
   mark: "…",
   word: "not yet",
@@ -157,7 +163,7 @@ export function ofDelivery(sent: LoggedDelivery): Entry {
     event: sent.event_type,
     group: waits ? "waiting" : sent.state === "dead" ? "dead" : "done",
     state: waits ? (sent.attempts > 0 ? RETRYING : WAITING) : sent.state === "dead" ? DEAD : DELIVERED,
-    signature: !isSigned ? UNSIGNED : sent.attempts > 0 ? SIGNED : UNTRIED,
+    signature: !isSigned ? UNSIGNED : sent.attempts > 0 ? SIGNED : sent.state === "dead" ? NEVER : UNTRIED,
     tries: sent.attempts,
     code: sent.last_code,
     says: sent.last_detail ?? "",
