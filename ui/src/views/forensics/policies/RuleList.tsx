@@ -6,13 +6,14 @@ import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { changeRule, removeRule } from "~/acts/policies";
 import type { Problem } from "~/api/client";
 import type { DryRunAnswer, PolicyItem, PolicyList } from "~/protocol/openapi";
+import { keepDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { useNames } from "~/widgets/people";
 import { Sure } from "~/widgets/Sure";
 import type { Ordering } from "./Policies";
 import classes from "./Policies.module.css";
-import { bodyOf, EFFECTS, moved, sentence } from "./rules";
+import { bodyOf, draftOf, EFFECTS, moved, sentence } from "./rules";
 
 interface Props {
   list: PolicyList;
@@ -145,6 +146,12 @@ function RuleLine({ rule, place, isHeld, isCurrent, stopped, denied, open, onKey
       text: "The rule is off: it keeps its place and rules nothing.",
     });
   };
+  // Not at once: the editor opens with it on, and wants it tried.
+  const on = () => {
+    const kept = { draft: { ...draftOf(rule), enabled: true }, was: bodyOf(rule) };
+    keepDraft(`policy ${rule.rule_id}`, JSON.stringify(kept));
+    open(rule.rule_id);
+  };
   const remove = (confirm: boolean) =>
     removeRule(rule, confirm, (problem: Problem) => {
       if (problem.reason !== "locks_everyone_out") return false;
@@ -218,7 +225,7 @@ function RuleLine({ rule, place, isHeld, isCurrent, stopped, denied, open, onKey
           title={
             denied ?? (rule.enabled ? "It keeps its place and rules nothing" : "Tried first, then saved")
           }
-          onClick={() => (rule.enabled ? void off() : open(rule.rule_id))}
+          onClick={() => (rule.enabled ? void off() : on())}
         >
           {rule.enabled ? "Turn off" : "Turn on…"}
           <span className="unseen"> rule {place}</span>

@@ -30,7 +30,7 @@ describe("a rule in a sentence", () => {
     ],
     [
       deny({ sender: ["res*"], cluster: ["aws-*"], tool: ["shell", "deploy_*"], message_type: ["text"] }),
-      "Deny text from any agent named res… in cluster aws-… to anybody, if it uses shell or deploy_….",
+      "Deny text from any agent named res… in cluster aws-… to anybody, if it uses shell or deploy_…",
     ],
     [
       { effect: "hold", match: { recipient: ["session:s1"] }, quorum: 2, deadline_s: 3_600 } as RuleBody,

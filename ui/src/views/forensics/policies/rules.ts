@@ -39,13 +39,15 @@ export function spanOf(seconds: number): string {
   return seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
 }
 
+const ended = (text: string) => (text.endsWith("…") ? text : `${text}.`);
+
 export function sentence({ effect, match, quorum = 1, deadline_s, on_expiry }: RuleBody): string {
   const verb = { deny: "Deny", hold: "Hold", allow: "Allow" }[effect];
   const what = match.message_type?.length ? listed(match.message_type) : "everything";
   const where = match.cluster?.length ? ` in cluster ${listed(match.cluster)}` : "";
   const tool = match.tool?.length ? `, if it uses ${listed(match.tool)}` : "";
   const said = `${verb} ${what} from ${party(match.sender, "any agent")}${where} to ${party(match.recipient, "anybody")}${tool}`;
-  if (effect !== "hold") return `${said}.`;
+  if (effect !== "hold") return ended(said);
   const people = quorum === 1 ? "one person approves" : `${quorum} people approve`;
   const late =
     deadline_s == null
