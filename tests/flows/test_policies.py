@@ -280,7 +280,8 @@ def test_a_rule_that_cannot_be_meant_is_refused_with_a_sentence_s153(
     assert server.http("operator").get("/v1/policies").json()["items"] == []
 
 
-def test_a_dry_run_tells_what_the_last_hour_would_have_lost_s152(server: Server) -> None:
+def test_a_dry_run_tells_what_the_last_hour_would_have_lost_s152_s731(server: Server) -> None:
+    """S152, S731."""
     alice, bob = named("alice"), named("bob")
     sent = [server.send(log(alice)).json() for _ in range(3)] + [
         server.send(log(bob)).json() for _ in range(2)

@@ -104,7 +104,6 @@ export function Policies() {
           {denied && <p className={classes.faint}>{denied}</p>}
           {counts.problem && <Trouble problem={counts.problem} />}
           {list && asked.error && <p className={classes.stale}>Not up to date: {asked.error.message}</p>}
-          {ordering && list && <OrderBar list={list} ordering={ordering} set={setOrdering} denied={denied} />}
           {!list && asked.error && <Trouble problem={asked.error} again={() => void asked.refetch()} />}
           {!list && !asked.error && <Loading rows={6} />}
           {list && (
@@ -118,6 +117,8 @@ export function Policies() {
               open={open}
             />
           )}
+          {/* Below: above it would push the rules away under the hand that drags one. */}
+          {ordering && list && <OrderBar list={list} ordering={ordering} set={setOrdering} denied={denied} />}
           {list?.items.length === 0 && (
             <Empty command='observatory policy add hold --sender type:coder --tool "deploy_*" --note "a person looks first"'>
               There are no rules: what agents say passes. Make one here, try it on the last hour and then save

@@ -108,11 +108,7 @@ function Whole({
             Its session
           </Link>
         )}
-        <Link
-          to="/settings/$section"
-          params={{ section: "webhooks" }}
-          search={{ one: call.hook_id } as never}
-        >
+        <Link to="/settings/$section" params={{ section: "hooks" }} search={{ one: call.hook_id } as never}>
           The hook's settings
         </Link>
         <Link

@@ -117,7 +117,7 @@ function Whole({
       <nav className={classes.links} aria-label="Where it belongs">
         <Link
           to="/settings/$section"
-          params={{ section: "webhooks" }}
+          params={{ section: "channels" }}
           search={{ one: whole.endpoint_id } as never}
         >
           The endpoint's settings

@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<Entry>[] = [
       </span>
     ),
   },
-  { id: "state", title: "State", width: 104, cell: ({ state }) => <Signed sign={state} /> },
+  { id: "state", title: "State", width: 120, cell: ({ state }) => <Signed sign={state} /> },
   { id: "event", title: "Event", width: "18%", from: 520, cell: ({ event }) => event },
   {
     id: "signature",
@@ -163,7 +163,7 @@ function Nothing({
         ? "Nobody outside is told of anything, and nobody may call. "
         : "Nothing was sent and nobody called yet. "}
       Endpoints and hooks are made in{" "}
-      <Link to="/settings/$section" params={{ section: "webhooks" }}>
+      <Link to="/settings/$section" params={{ section: "channels" }}>
         Settings
       </Link>
       , or on the terminal:
