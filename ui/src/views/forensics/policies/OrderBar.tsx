@@ -5,6 +5,7 @@ import { orderRules } from "~/acts/policies";
 import type { Problem } from "~/api/client";
 import { askAgain } from "~/api/questions";
 import type { PolicyList } from "~/protocol/openapi";
+import { useSettled } from "~/widgets/settled";
 import type { Ordering } from "./Policies";
 import classes from "./Policies.module.css";
 import { rebased } from "./rules";
@@ -36,24 +37,14 @@ export function OrderBar({
   };
   if (theirs)
     return (
-      <div className={classes.conflict} role="alert">
-        <p>! Somebody changed the rules or their order while you did. Your order is kept here, not saved.</p>
-        <div className={classes.buttons}>
-          <Button
-            size="compact-sm"
-            variant="default"
-            onClick={() => set({ order: rebased(order, now), was: now })}
-          >
-            Go on with mine, over theirs
-          </Button>
-          <Button size="compact-sm" variant="default" onClick={() => set(null)}>
-            Take theirs
-          </Button>
-        </div>
-      </div>
+      <Theirs
+        key="theirs"
+        onMine={() => set({ order: rebased(order, now), was: now })}
+        onTheirs={() => set(null)}
+      />
     );
   return (
-    <div className={classes.order}>
+    <div key="mine" className={classes.order}>
       <p>The order is changed and not saved: the gateway still goes by the old one.</p>
       <div className={classes.buttons}>
         <Button
@@ -67,6 +58,24 @@ export function OrderBar({
         </Button>
         <Button size="compact-sm" variant="default" onClick={() => set(null)}>
           Put it back
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** It takes the place of the bar by itself: a press meant for "Save order" must not answer it unread. */
+function Theirs({ onMine, onTheirs }: { onMine: () => void; onTheirs: () => void }) {
+  const settled = useSettled();
+  return (
+    <div className={classes.conflict} role="alert">
+      <p>! Somebody changed the rules or their order while you did. Your order is kept here, not saved.</p>
+      <div className={classes.buttons}>
+        <Button size="compact-sm" variant="default" disabled={!settled} onClick={onMine}>
+          Go on with mine, over theirs
+        </Button>
+        <Button size="compact-sm" variant="default" disabled={!settled} onClick={onTheirs}>
+          Take theirs
         </Button>
       </div>
     </div>
