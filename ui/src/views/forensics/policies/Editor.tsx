@@ -194,9 +194,9 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
             onChange={(minutes) => trial.over(Number(minutes))}
           />
         </div>
+        {risk && risk.says.length > 0 && <Danger says={risk.says} />}
         <Found trial={trial} effect={body.effect} />
       </section>
-      {risk && risk.says.length > 0 && <Danger says={risk.says} />}
       {refusal && (
         <p className={classes.danger} role="alert">
           ! {refusal}
