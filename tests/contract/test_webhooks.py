@@ -81,6 +81,30 @@ def test_a_tenant_has_so_many_endpoints_and_no_other_tenants_s490(house: House) 
         assert len(house.read(house.store.deliveries_waiting(tenant_id))) == many
 
 
+@pytest.mark.req(223)
+def test_the_log_of_all_endpoints_is_paged_newest_first_and_filtered_s720(house: House) -> None:
+    """S720: each delivery once, whichever page it falls on; another tenant's are not in it."""
+    house.create_tenant(OTHER_TENANT)
+    ones = [make(house, SAID, name=name) for name in ("a", "b")]
+    sending = Sending(house, Receiver())
+    house.send(*(decision_log() for _ in range(3)))
+    sending.look()
+    log = house.store.deliveries_log
+    whole = house.read(log(HOME_TENANT, None, 99))
+    assert len(whole) == 6
+    assert whole == sorted(whole, key=lambda row: (row["created_ns"], row["delivery_id"]), reverse=True)
+    paged, before = [], None
+    while page := house.read(log(HOME_TENANT, before, 4)):
+        paged += page
+        before = page[-1]["created_ns"], page[-1]["delivery_id"]
+    assert paged == whole
+    mine = house.read(log(HOME_TENANT, None, 99, ones[0]["endpoint_id"], "delivered", SAID))
+    assert mine == [row for row in whole if row["endpoint_id"] == ones[0]["endpoint_id"]] and len(mine) == 3
+    for wrong in (("none", None, None), (None, "dead", None), (None, None, "gate_opened")):
+        assert house.read(log(HOME_TENANT, None, 99, *wrong)) == []
+    assert house.read(log(OTHER_TENANT, None, 99)) == []
+
+
 @pytest.mark.req(113, 129)
 def test_an_endpoint_is_told_of_what_happens_after_it_was_made_once_s491(house: House) -> None:
     """S491, S492, S502: from the present head on, what it asks for, each event once, also over a restart."""

@@ -113,6 +113,7 @@ def ruled(server: Server, name: str) -> Answers:
     yield "order_policies", http.put("/v1/policies/order", json={"order": []})
     yield "replace_policy", http.put(path, json=rule)
     yield "replace_policy", http.put("/v1/policies/none", json=rule)
+    yield "replace_policy", http.put(path, json=rule | {"was": rule | {"note": "another"}})  # 409
     yield "try_policies", http.post("/v1/policies/dry-run", json={"rule": {"effect": "deny", "match": {}}})
     yield "try_policies", http.post("/v1/policies/dry-run", json={})
     yield "remove_policy", http.delete(path)

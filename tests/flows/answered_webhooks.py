@@ -37,6 +37,8 @@ def told_outside(own: Tenant) -> Answers:
     yield "list_webhook_deliveries", http.get(f"{path}/deliveries", params={"state": "dead"})
     yield "list_webhook_deliveries", http.get(f"{OUT}/none/deliveries")
     one = tested.json()["delivery_id"]
+    yield "list_deliveries", http.get(f"{OUT}/deliveries", params={"limit": 1})
+    yield "list_deliveries", http.get(f"{OUT}/deliveries", params={"cursor": "none"})
     yield "get_webhook_delivery", http.get(f"{path}/deliveries/{one}")
     yield "get_webhook_delivery", http.get(f"{path}/deliveries/none")
     yield "replay_webhook", http.post(f"{path}/replay", json={"delivery_id": one})

@@ -83,6 +83,7 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "test_webhook": ({"admin"}, None),
     "replay_webhook": ({"admin"}, {"after": 1}),
     "remove_webhook": ({"admin"}, None),
+    "list_deliveries": (READERS, None),
     "list_webhook_deliveries": (READERS, None),
     "get_webhook_delivery": (READERS, None),
     "list_hooks": (READERS, None),

@@ -128,6 +128,43 @@ def test_deny_wins_and_the_order_is_the_operators_s147(server: Server) -> None:
     assert server.send(log(agent)).json()["rule_id"] == first["rule_id"]
 
 
+def test_a_rule_that_is_off_keeps_its_place_and_rules_nothing_s733(server: Server) -> None:
+    """S733: nor does it lock anybody out; a dry run tries it all the same."""
+    http, agent = server.http("operator"), named()
+    rule = create(server, "deny", sender=[agent])
+    path, body = f"/v1/policies/{rule['rule_id']}", {"effect": "deny", "match": {"sender": [agent]}}
+    assert rule["enabled"] is True
+    off = http.put(path, json=body | {"enabled": False}).json()
+    assert (off["enabled"], off["position"]) == (False, 1)
+    assert server.send(log(agent)).status_code == 202
+    tried = http.post("/v1/policies/dry-run", json={"rule": body | {"enabled": False}}).json()
+    assert tried["denied"] == 1
+    everybody = {"effect": "deny", "match": {}}
+    assert http.post("/v1/policies", json=everybody | {"enabled": False}).status_code == 201
+    assert server.send(log(agent)).status_code == 202
+    assert http.put(path, json=body).json()["enabled"] is True
+    assert server.send(log(agent)).status_code == 403
+
+
+def test_who_changes_what_somebody_else_changed_meanwhile_is_told_s732(server: Server) -> None:
+    """S732: `was` is what was seen; without it nothing is compared."""
+    http, agent = server.http("operator"), named()
+    rules = [create(server, "hold", sender=[agent], note=note)["rule_id"] for note in ("one", "two")]
+    path, seen = f"/v1/policies/{rules[0]}", {"effect": "hold", "match": {"sender": [agent]}, "note": "one"}
+    mine, theirs = seen | {"quorum": 2}, seen | {"note": "theirs"}
+    assert server.http("admin").put(path, json=theirs | {"was": seen}).status_code == 200
+    refused = http.put(path, json=mine | {"was": seen})
+    assert (refused.status_code, refused.json()["reason"]) == (409, "stale_rule")
+    assert http.get("/v1/policies").json()["items"][0]["note"] == "theirs"
+    # A rule that only moved is the same rule.
+    moved = {"order": rules[::-1], "was": rules}
+    assert http.put("/v1/policies/order", json=moved).status_code == 200
+    stale = http.put("/v1/policies/order", json=moved)
+    assert (stale.status_code, stale.json()["reason"]) == (409, "stale_order")
+    assert http.put(path, json=mine | {"was": theirs}).status_code == 200
+    assert http.put(path, json=seen).status_code == 200
+
+
 def test_every_change_is_audited_with_before_and_after_and_outlives_a_kill_s150(
     either_fresh_server: Server,
 ) -> None:
@@ -243,7 +280,8 @@ def test_a_rule_that_cannot_be_meant_is_refused_with_a_sentence_s153(
     assert server.http("operator").get("/v1/policies").json()["items"] == []
 
 
-def test_a_dry_run_tells_what_the_last_hour_would_have_lost_s152(server: Server) -> None:
+def test_a_dry_run_tells_what_the_last_hour_would_have_lost_s152_s731(server: Server) -> None:
+    """S152, S731."""
     alice, bob = named("alice"), named("bob")
     sent = [server.send(log(alice)).json() for _ in range(3)] + [
         server.send(log(bob)).json() for _ in range(2)
@@ -260,13 +298,13 @@ def test_a_dry_run_tells_what_the_last_hour_would_have_lost_s152(server: Server)
         {"rule_id": "pol_mine", "effect": "deny", "messages": 3},
     ]
     assert found["by_agent"] == [
-        {"agent_id": alice, "denied": 3, "held": 0},
-        {"agent_id": bob, "denied": 0, "held": 2},
+        {"agent_id": alice, "sent": 3, "denied": 3, "held": 0},
+        {"agent_id": bob, "sent": 2, "denied": 0, "held": 2},
     ]
     assert {item["message_id"] for item in found["examples"]} == {item["message_id"] for item in sent}
-    assert all(
-        item.keys() == {"message_id", "sequence_number", "rule_id", "effect"} for item in found["examples"]
-    )
+    first = found["examples"][0]
+    assert (first["agent_id"], first["message_type"], first["tool"]) == (bob, "decision_log", "serp_search")
+    assert (found["stoppable"], found["agents"]) == (5, 2), "no heartbeat, which no rule can stop"
     assert found["looked_at"] >= 6
     # Nothing was changed: no rule, no event.
     assert http.get("/v1/policies").json()["items"] == []

@@ -60,9 +60,12 @@ def command(gateway: Server, made: Json, verb: str, body: Json | None = None, co
 
 
 @pytest.mark.req(113, 129, 223)
-def test_somebody_outside_is_told_signed_and_can_prove_it_s493(gateway: Server, receiver: Receiver) -> None:
+def test_somebody_outside_is_told_signed_and_can_prove_it_s493_s721(
+    gateway: Server, receiver: Receiver
+) -> None:
     """S490–S493, S501, S504, S509, S511: made, told of a completed task, verified by a foreign library,
-    rotated, tested, and all of it in the log.
+    rotated, tested, and all of it in the log. S720, S721: also in that of all endpoints, each try with the
+    numbers of the secrets that signed it.
     """
     made = make(gateway, receiver, "task_completed", path="/done?key=hush")
     first, session = made["secret"], str(uuid.uuid4())
@@ -88,11 +91,12 @@ def test_somebody_outside_is_told_signed_and_can_prove_it_s493(gateway: Server, 
     second = command(gateway, made, "rotate", {"overlap_s": 60})["secret"]
     tested = command(gateway, made, "test")
     assert (tested["state"], tested["tries"][0]["code"]) == ("delivered", 204)
+    assert tested["tries"][0]["signed_with"] == [1, 2]
     newest = receiver.at("/done?key=hush")[-1]
     for secret in (first, second):
         assert Webhook(secret).verify(newest.body, newest.headers)["type"] == "webhook_tested"
     third = command(gateway, made, "rotate", {"overlap_s": 0})["secret"]
-    command(gateway, made, "test")
+    assert command(gateway, made, "test")["tries"][0]["signed_with"] == [3]
     newest = receiver.at("/done?key=hush")[-1]
     assert Webhook(third).verify(newest.body, newest.headers)
     with pytest.raises(WebhookVerificationError):
@@ -105,6 +109,15 @@ def test_somebody_outside_is_told_signed_and_can_prove_it_s493(gateway: Server, 
     assert rest["delivery_id"] == told.headers["webhook-id"]
     whole = gateway.http("viewer").get(f"{OUT}/{made['endpoint_id']}/deliveries/{rest['delivery_id']}").json()
     assert whole["payload"].encode() == told.body and whole["tries"][0]["ok"] is True
+    whole_log = (
+        gateway.http("viewer").get(f"{OUT}/deliveries", params={"event_type": "task_completed"}).json()
+    )
+    assert {
+        **rest,
+        "endpoint_name": "/done",
+        "endpoint_kind": "webhook",
+        "endpoint_removed": False,
+    } in whole_log["items"]
     slack = make(gateway, receiver, path="/services/T0/B0/hush", kind="slack", name="slack")
     assert slack["secret"] is None and "hush" not in slack["url"]
     for role, shows in (("admin", True), ("viewer", False)):

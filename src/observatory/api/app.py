@@ -78,6 +78,7 @@ from observatory.api.thoughts import thoughts_router
 from observatory.api.views import views
 from observatory.api.violations import violations_router
 from observatory.api.waiting import waiting_router
+from observatory.api.webhook_log import webhook_log_router
 from observatory.api.webhooks import webhooks_router
 from observatory.api.windows_door import WINDOWS, page_of_ours
 from observatory.api.witness import witness_router
@@ -267,6 +268,7 @@ HANDLERS: list[Any] = [
     peers_router,
     jobs_router,
     dead_letters_router,
+    webhook_log_router,
     webhooks_router,
     exporters_router,
     otlp_router,

@@ -36,7 +36,10 @@ class TriedPolicy(msgspec.Struct, kw_only=True):
 
 
 class StoppedAgent(msgspec.Struct, kw_only=True):
+    """`sent`: of its messages, how many a rule could stop at all."""
+
     agent_id: str
+    sent: int = 0
     denied: int = 0
     held: int = 0
 
@@ -46,16 +49,25 @@ class StoppedMessage(msgspec.Struct, kw_only=True):
     sequence_number: int
     rule_id: str
     effect: Effect
+    agent_id: str
+    recipient: str | None
+    message_type: str
+    tool: str | None
 
 
 class DryRunAnswer(msgspec.Struct, kw_only=True):
-    """`capped`: there was more in that time than is looked at; these are the newest."""
+    """`capped`: there was more in that time than is looked at; these are the newest.
+
+    `stoppable` leaves out what no rule can stop; `agents` is how many sent something of it.
+    """
 
     minutes: int
     since: str
     looked_at: int
     capped: bool
     unreadable: int
+    stoppable: int
+    agents: int
     denied: int
     held: int
     by_rule: list[TriedPolicy]
@@ -84,7 +96,7 @@ class Trial:
     def __init__(self, rules: list[PolicyRule], memory: Memory) -> None:
         self._rules, self._memory = rules, memory
         self._by_rule: Counter[str] = Counter()
-        self._by_agent: dict[str, StoppedAgent] = {}
+        self._by_agent: dict[str, StoppedAgent] = {}  # all who sent what could be stopped
         self._examples: list[StoppedMessage] = []
         self._looked_at = self._bytes = self._unreadable = 0
         self.is_capped = False
@@ -103,16 +115,22 @@ class Trial:
                 self._unreadable += 1
 
     def _judge(self, stored: StoredMessage, message: Message) -> None:
+        if message.sender_type == "user":  # rules are for what agents say
+            return
         memory = self._memory
         agent = None
         if message.sender_type == "agent":
             agent = memory.agents.get(agent_entity_id(memory.tenant.tenant_id, message.sender_id))
-        rule = policy.ruling(policy.parties_of(message, agent, memory), self._rules, None)
+        parties = policy.parties_of(message, agent, memory)
+        if parties.essential:
+            return
+        name = agent.agent_id if agent is not None else message.sender_id
+        stopped = self._by_agent.setdefault(name, StoppedAgent(agent_id=name))
+        stopped.sent += 1
+        rule = policy.ruling(parties, self._rules, None)
         if rule is None:
             return
         self._by_rule[rule.rule_id] += 1
-        name = agent.agent_id if agent is not None else message.sender_id
-        stopped = self._by_agent.setdefault(name, StoppedAgent(agent_id=name))
         if rule.effect == "deny":
             stopped.denied += 1
         else:
@@ -124,17 +142,25 @@ class Trial:
                     sequence_number=stored.sequence_number,
                     rule_id=rule.rule_id,
                     effect=rule.effect,
+                    agent_id=name,
+                    recipient=message.recipient,
+                    message_type=message.message_type,
+                    tool=message.tool,
                 )
             )
 
     def result(self, minutes: int, since: str) -> DryRunAnswer:
-        agents = sorted(self._by_agent.values(), key=lambda one: -(one.denied + one.held))
+        speakers = self._by_agent.values()
+        stopped = [one for one in speakers if one.denied or one.held]
+        agents = sorted(stopped, key=lambda one: -(one.denied + one.held))
         return DryRunAnswer(
             minutes=minutes,
             since=since,
             looked_at=self._looked_at,
             capped=self.is_capped,
             unreadable=self._unreadable,
+            stoppable=sum(one.sent for one in speakers),
+            agents=len(speakers),
             denied=sum(one.denied for one in agents),
             held=sum(one.held for one in agents),
             by_rule=[

@@ -43,6 +43,8 @@ class RuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     deadline_s: Annotated[int, msgspec.Meta(ge=1, le=31_536_000)] | None = None
     on_expiry: Expiry = "deny"
     note: Annotated[str, msgspec.Meta(max_length=500)] = ""
+    enabled: bool = True
+    """Off, it keeps its place and rules nothing."""
 
 
 class NewRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +56,8 @@ class NewRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
 
 class ChangedRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
     confirm: bool = False
+    was: RuleBody | None = None
+    """The rule that was seen: 409 when it is another by now. Left out: not compared."""
 
 
 class TriedRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +78,8 @@ class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Every rule's id, in the new order."""
 
     order: Annotated[list[Name], msgspec.Meta(max_length=rulemaking.MAX_RULES)]
+    was: Annotated[list[Name], msgspec.Meta(max_length=rulemaking.MAX_RULES)] | None = None
+    """The order that was seen: 409 when it is another by now. Left out: not compared."""
 
 
 class PolicyItem(msgspec.Struct, kw_only=True):
@@ -85,6 +91,7 @@ class PolicyItem(msgspec.Struct, kw_only=True):
     deadline_s: int | None
     on_expiry: Expiry
     note: str
+    enabled: bool
     created_at: str
     updated_at: str
     updated_by: str
@@ -121,7 +128,7 @@ async def create_policy(request: Call, house: Here, data: JSONBody[NewRule]) -> 
 @put("/policies/order", summary="Put the rules into another order", operation_id="order_policies")
 async def order_policies(request: Call, house: Here, data: JSONBody[Order]) -> Response[bytes]:
     principal = await need(request, house, "operate")
-    await _done(house, rulemaking.order_rules(principal, data.order, house.clock()))
+    await _done(house, rulemaking.order_rules(principal, data.order, house.clock(), data.was))
     return json(await _listed(house, principal))
 
 
@@ -131,7 +138,8 @@ async def replace_policy(
 ) -> Response[bytes]:
     principal = await need(request, house, "operate")
     rule = _rule(data, rule_id)
-    await _done(house, rulemaking.replace_rule(principal, rule, data.confirm, house.clock()))
+    was = None if data.was is None else _as_said(data.was, rule_id)
+    await _done(house, rulemaking.replace_rule(principal, rule, data.confirm, house.clock(), was))
     return json(await _shown(house, principal, rule_id))
 
 
@@ -165,7 +173,7 @@ async def try_policies(request: Call, house: Here, data: JSONBody[DryRun]) -> Re
         raise Refusal(422, "bad_dry_run", "send either `rule` or `rules`")
     tried = data.rules if data.rules is not None else [data.rule]
     rules = [
-        _rule(one, one.rule_id or f"rule-{number}", number)
+        msgspec.structs.replace(_rule(one, one.rule_id or f"rule-{number}", number), enabled=True)
         for number, one in enumerate(tried, 1)
         if one is not None
     ]
@@ -184,15 +192,20 @@ def _rule(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
         if word in ESSENTIAL and body.effect != "allow":
             always = ", ".join(sorted(ESSENTIAL))
             raise Refusal(422, "bad_rule", f"match.message_type: {always} always pass, no rule can stop them")
+    return _as_said(body, rule_id, position)
+
+
+def _as_said(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
     return PolicyRule(
         rule_id=rule_id,
         position=position,
         effect=body.effect,
-        match=match,
+        match=body.match,
         quorum=body.quorum,
         deadline_s=body.deadline_s,
         on_expiry=body.on_expiry,
         note=body.note,
+        enabled=body.enabled,
     )
 
 
@@ -223,6 +236,7 @@ def _item(row: dict[str, Any]) -> dict[str, Any]:
         "deadline_s": row["deadline_s"],
         "on_expiry": row["on_expiry"],
         "note": row["note"],
+        "enabled": bool(row["enabled"]),
         "created_at": from_ns(row["created_ns"]),
         "updated_at": from_ns(row["updated_ns"]),
         "updated_by": row["updated_by"],

@@ -114,6 +114,19 @@ class DeliveryItem(msgspec.Struct, kw_only=True):
     ended_at: str | None
 
 
+class LoggedDelivery(DeliveryItem, kw_only=True):
+    """Whose it is, as the endpoint is called now, or was when it was removed."""
+
+    endpoint_name: str
+    endpoint_kind: Kind
+    endpoint_removed: bool
+
+
+class LoggedDeliveryList(msgspec.Struct, kw_only=True):
+    items: list[LoggedDelivery]
+    next_cursor: str | None
+
+
 class AttemptItem(msgspec.Struct, kw_only=True):
     attempt: int
     at: str
@@ -122,6 +135,8 @@ class AttemptItem(msgspec.Struct, kw_only=True):
     code: int | None
     detail: str
     excerpt: str
+    signed_with: list[int]
+    """The numbers of the secrets that signed it, two while one follows another; none for Slack and mail."""
 
 
 class DeliveryWhole(DeliveryItem, kw_only=True):
@@ -154,6 +169,7 @@ WEBHOOK_ANSWERS: dict[str, Any] = {
     "disable_webhook": WebhookItem,
     "test_webhook": DeliveryWhole,
     "replay_webhook": Replayed,
+    "list_deliveries": LoggedDeliveryList,
     "list_webhook_deliveries": DeliveryList,
     "get_webhook_delivery": DeliveryWhole,
 }

@@ -6,23 +6,24 @@ secrets are shown when they are made and never again.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 from litestar import Response, Router, delete, get, post, put
-from litestar.params import FromPath, JSONBody, QueryParameter
+from litestar.params import FromPath, JSONBody
 
-from observatory.api.answers import Cursor, Limit, Refusal, json, page, read_cursor
+from observatory.api.answers import Refusal, json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
-from observatory.api.webhook_shapes import ReplayBody, RotateBody, State, WebhookBody
+from observatory.api.webhook_log import at, delivery_of, endpoint_of, rows_of, whole
+from observatory.api.webhook_shapes import ReplayBody, RotateBody, WebhookBody
 from observatory.daemons.email import recipients
 from observatory.daemons.outward import NotPublic, Unreachable
 from observatory.daemons.webhook_reading import PAGE
 from observatory.gateway import webhooks
 from observatory.gateway.subscribing import Subscription
 from observatory.gateway.webhooks import Matched, Wish, host_of
-from observatory.insight.webhooks import Waiting, WebhookRows
+from observatory.insight.webhooks import Waiting
 from observatory.ports import EventFilter
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.webhooks import FILTERS, SUBSCRIBABLE, new_secret
@@ -49,7 +50,7 @@ async def create_webhook(request: Call, house: Here, data: JSONBody[WebhookBody]
 async def list_webhooks(request: Call, house: Here) -> Response[bytes]:
     who = await need(request, house, "read")
     rows = await house.store.rows(who.tenant_id, "webhook_endpoints", removed_ns=None)
-    waiting = await _rows(house).deliveries_waiting(who.tenant_id)
+    waiting = await rows_of(house).deliveries_waiting(who.tenant_id)
     rows.sort(key=lambda row: str(row["endpoint_id"]))
     items = [_item(row, who, waiting.get(row["endpoint_id"])) for row in rows]
     return json({"items": items, "next_cursor": None})
@@ -58,7 +59,7 @@ async def list_webhooks(request: Call, house: Here) -> Response[bytes]:
 @get("/webhooks/out/{endpoint_id:str}", summary="One endpoint", operation_id="get_webhook")
 async def get_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
     who = await need(request, house, "read")
-    return json(await _shown(house, who, await _endpoint(house, who, endpoint_id)))
+    return json(await _shown(house, who, await endpoint_of(house, who, endpoint_id)))
 
 
 @put("/webhooks/out/{endpoint_id:str}", summary="Change an endpoint, whole", operation_id="change_webhook")
@@ -133,14 +134,14 @@ async def disable_webhook(request: Call, house: Here, endpoint_id: FromPath[str]
 async def test_webhook(request: Call, house: Here, endpoint_id: FromPath[str]) -> Response[bytes]:
     """One try, without another if it fails. The answer is the delivery with that try."""
     who = await need(request, house, "admin")
-    endpoint = await _endpoint(house, who, endpoint_id)
+    endpoint = await endpoint_of(house, who, endpoint_id)
     if not house.offers.allows((who.tenant_id, endpoint_id)):
         raise Refusal(429, "too_often", "this endpoint was tested too often; try again in a minute")
     verdict = await house.command(webhooks.test(who, endpoint_id, house.clock()))
     if verdict.code != 200:
         return json(verdict.answer, verdict.code)
     await house.webhooks.attempt(endpoint, verdict.answer)
-    return json(await _whole(house, who, endpoint_id, verdict.answer["delivery_id"]))
+    return json(await whole(house, who, endpoint_id, verdict.answer["delivery_id"]))
 
 
 @post(
@@ -154,11 +155,11 @@ async def replay_webhook(
 ) -> Response[bytes]:
     """Under the ids they had. What it was never told of, as while it was disabled, is told too."""
     who = await need(request, house, "admin")
-    endpoint = await _endpoint(house, who, endpoint_id)
+    endpoint = await endpoint_of(house, who, endpoint_id)
     if data.delivery_id is not None:
         if data != ReplayBody(delivery_id=data.delivery_id):
             raise Refusal(422, "bad_request", "name a delivery_id or a range, and not both")
-        row = await _delivery(house, who, endpoint_id, data.delivery_id)
+        row = await delivery_of(house, who, endpoint_id, data.delivery_id)
         matched = [Matched(row["event_seq"], row["event_type"], row["extra"])]
         detail: Row = {"delivery_id": data.delivery_id}
         next_after = None
@@ -201,45 +202,6 @@ async def _range(
     return found, span.after
 
 
-@get(
-    "/webhooks/out/{endpoint_id:str}/deliveries",
-    summary="What was sent to an endpoint, newest first",
-    operation_id="list_webhook_deliveries",
-)
-async def list_webhook_deliveries(
-    request: Call,
-    house: Here,
-    endpoint_id: FromPath[str],
-    in_state: Annotated[State | None, QueryParameter(name="state")] = None,
-    cursor: Cursor = None,
-    limit: Limit = 100,
-) -> Response[bytes]:
-    who = await need(request, house, "read")
-    await _endpoint(house, who, endpoint_id, removed=True)
-    rows = await _rows(house).deliveries_page(
-        who.tenant_id, endpoint_id, read_cursor(cursor), limit + 1, in_state
-    )
-    last = rows[limit - 1]["event_seq"] if len(rows) > limit else None
-    return json(page([_delivery_item(row) for row in rows], limit, last))
-
-
-@get(
-    "/webhooks/out/{endpoint_id:str}/deliveries/{delivery_id:str}",
-    summary="One delivery: what is sent, and every try",
-    operation_id="get_webhook_delivery",
-)
-async def get_webhook_delivery(
-    request: Call, house: Here, endpoint_id: FromPath[str], delivery_id: FromPath[str]
-) -> Response[bytes]:
-    who = await need(request, house, "read")
-    return json(await _whole(house, who, endpoint_id, delivery_id))
-
-
-def _rows(house: House) -> WebhookRows:
-    assert isinstance(house.store, WebhookRows)
-    return house.store
-
-
 async def _wish(house: House, data: WebhookBody) -> Wish:
     """What is asked for, if it can be."""
     unknown = sorted(set(data.events) - SUBSCRIBABLE)
@@ -280,66 +242,9 @@ async def _did(house: House, who: Principal, act: Act) -> Response[bytes]:
     return json(await _shown(house, who, verdict.answer))
 
 
-async def _endpoint(house: House, who: Principal, endpoint_id: str, removed: bool = False) -> Row:
-    rows = await house.store.rows(who.tenant_id, "webhook_endpoints", endpoint_id=endpoint_id)
-    if not rows or (rows[0]["removed_ns"] is not None and not removed):
-        raise Refusal(404, "not_found", "no webhook endpoint of this tenant has that id")
-    return rows[0]
-
-
-async def _delivery(house: House, who: Principal, endpoint_id: str, delivery_id: str) -> Row:
-    rows = await house.store.rows(
-        who.tenant_id, "webhook_deliveries", delivery_id=delivery_id, endpoint_id=endpoint_id
-    )
-    if not rows:
-        raise Refusal(404, "not_found", "no delivery of this endpoint has that id")
-    return rows[0]
-
-
 async def _shown(house: House, who: Principal, row: Row) -> Row:
-    waiting = await _rows(house).deliveries_waiting(who.tenant_id)
+    waiting = await rows_of(house).deliveries_waiting(who.tenant_id)
     return _item(row, who, waiting.get(row["endpoint_id"]))
-
-
-async def _whole(house: House, who: Principal, endpoint_id: str, delivery_id: str) -> Row:
-    row = await _delivery(house, who, endpoint_id, delivery_id)
-    rendered = await house.webhooks.reading.rendered(row)
-    tries = await house.store.rows(who.tenant_id, "webhook_attempts", delivery_id=delivery_id)
-    tries.sort(key=lambda one: int(one["attempt"]))
-    told = [
-        {
-            "attempt": one["attempt"],
-            "at": from_ns(one["at_ns"]),
-            "took_ms": one["took_ms"],
-            "ok": bool(one["ok"]),
-            "code": one["code"],
-            "detail": one["detail"],
-            "excerpt": one["excerpt"],
-        }
-        for one in tries
-    ]
-    payload = None if rendered is None else rendered[1].decode()
-    return _delivery_item(row) | {"payload": payload, "tries": told}
-
-
-def _delivery_item(row: Row) -> Row:
-    return {
-        "delivery_id": row["delivery_id"],
-        "endpoint_id": row["endpoint_id"],
-        "event_type": row["event_type"],
-        "sequence_number": row["event_seq"],
-        "state": row["state"],
-        "attempts": row["attempts"],
-        "next_try_at": _at(row["next_ns"]),
-        "last_code": row["last_code"],
-        "last_detail": row["last_detail"],
-        "created_at": from_ns(row["created_ns"]),
-        "ended_at": _at(row["ended_ns"]),
-    }
-
-
-def _at(ns: int | None) -> str | None:
-    return None if ns is None else from_ns(ns)
 
 
 def _item(row: Row, who: Principal, waiting: Waiting | None) -> Row:
@@ -356,9 +261,9 @@ def _item(row: Row, who: Principal, waiting: Waiting | None) -> Row:
         "state": row["state"],
         "disabled_reason": row["disabled_reason"],
         "failures": row["failures"],
-        "paused_until": _at(row["paused_until_ns"]),
-        "last_ok_at": _at(row["last_ok_ns"]),
-        "last_failed_at": _at(row["last_failed_ns"]),
+        "paused_until": at(row["paused_until_ns"]),
+        "last_ok_at": at(row["last_ok_ns"]),
+        "last_failed_at": at(row["last_failed_ns"]),
         "waiting": 0 if waiting is None else waiting.many,
         "waiting_since": None if waiting is None else from_ns(waiting.since_ns),
         "looked_at": row["cursor_seq"],
@@ -381,8 +286,6 @@ webhooks_router = Router(
         disable_webhook,
         test_webhook,
         replay_webhook,
-        list_webhook_deliveries,
-        get_webhook_delivery,
     ],
     tags=["Webhooks out"],
 )

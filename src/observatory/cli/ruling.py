@@ -66,7 +66,14 @@ def list_rules(*, json: Json = False, gateway: Gateway = ANY) -> None:
         show_json(answer)
         return
     shown = [
-        (row["position"], row["rule_id"], row["effect"], _matches(row["match"]), _gate(row), row["note"])
+        (
+            row["position"],
+            row["rule_id"],
+            row["effect"] + ("" if row["enabled"] else " (off)"),
+            _matches(row["match"]),
+            _gate(row),
+            row["note"],
+        )
         for row in answer["items"]
     ]
     show_table(("NO", "RULE", "EFFECT", "MATCHES", "GATE", "NOTE"), shown, "there are no rules")

@@ -257,7 +257,7 @@ def tests_of(rules: Sequence[PolicyRule]) -> tuple[Test, ...]:
         return known[1]
     if len(_tests) >= _KEPT:
         _tests.clear()
-    made = tuple(map(_test, rules))
+    made = tuple(_test(rule) for rule in rules if rule.enabled)
     _tests[id(rules)] = (rules, made)
     return made
 
@@ -318,6 +318,7 @@ def shuts_out(rule: PolicyRule) -> bool:
     steps = not match.message_type or _words(match.message_type).fit("decision_log")
     return (
         rule.effect == "deny"
+        and rule.enabled
         and steps
         and all(map(is_wide, (match.sender, match.recipient, match.tool, match.cluster)))
     )
@@ -326,5 +327,5 @@ def shuts_out(rule: PolicyRule) -> bool:
 def locks_out(rules: Sequence[PolicyRule]) -> bool:
     """Whether under these rules no agent can send a step any more."""
     return any(map(shuts_out, rules)) or (
-        _default is not None and all(rule.effect == "deny" for rule in rules)
+        _default is not None and all(rule.effect == "deny" or not rule.enabled for rule in rules)
     )

@@ -37,10 +37,16 @@ def create_rule(who: Principal, rule: PolicyRule, confirm: bool, now_ns: int) ->
     return Act(who, now_ns, decide)
 
 
-def replace_rule(who: Principal, rule: PolicyRule, confirm: bool, now_ns: int) -> Act:
-    """The whole rule anew under its id; its place stays."""
+def replace_rule(
+    who: Principal, rule: PolicyRule, confirm: bool, now_ns: int, was: PolicyRule | None = None
+) -> Act:
+    """The whole rule anew under its id; its place stays. `was`: what it must have been, but for its place."""
 
     def decide(desk: Desk) -> Verdict:
+        now = next((one for one in desk.memory.rulebook.policies if one.rule_id == rule.rule_id), None)
+        if was is not None and now is not None and msgspec.structs.replace(now, position=was.position) != was:
+            detail = "somebody changed this rule meanwhile; look at it again, then save yours"
+            return Verdict(409, Refused(reason="stale_rule", detail=detail, rule_id=rule.rule_id))
         rules = [rule if one.rule_id == rule.rule_id else one for one in desk.memory.rulebook.policies]
         return _change(desk, who, "changed", rules, rule.rule_id, confirm) if rule in rules else _unknown()
 
@@ -58,11 +64,19 @@ def remove_rule(who: Principal, rule_id: str, confirm: bool, now_ns: int) -> Act
     return Act(who, now_ns, decide)
 
 
-def order_rules(who: Principal, rule_ids: Sequence[str], now_ns: int) -> Act:
-    """The whole list in its new order; one that is not the whole list was made from an old one."""
+def order_rules(
+    who: Principal, rule_ids: Sequence[str], now_ns: int, was: Sequence[str] | None = None
+) -> Act:
+    """The whole list in its new order; one that is not the whole list was made from an old one.
+
+    `was` is the order it was made from: 409 when it is another by now.
+    """
 
     def decide(desk: Desk) -> Verdict:
         known = {rule.rule_id: rule for rule in desk.memory.rulebook.policies}
+        if was is not None and list(was) != list(known):
+            detail = "somebody changed the order meanwhile; look at it again, then save yours"
+            return Verdict(409, Refused(reason="stale_order", detail=detail))
         if sorted(known) != sorted(rule_ids):
             detail = "the order names each rule once, and all of them; read GET /v1/policies again"
             return Verdict(409, Refused(reason="stale_order", detail=detail))
@@ -124,6 +138,7 @@ def _write(who: Principal, rule: PolicyRule, old: dict[str, PolicyRule], now_ns:
         "deadline_s": rule.deadline_s,
         "on_expiry": rule.on_expiry,
         "note": rule.note,
+        "enabled": int(rule.enabled),
     }
     key = _key(who, rule.rule_id)
     was = old.get(rule.rule_id)

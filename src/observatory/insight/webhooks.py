@@ -31,3 +31,14 @@ class WebhookRows(Protocol):
         self, tenant_id: str, endpoint_id: str, before: int | None, limit: int, state: str | None = None
     ) -> list[Row]:
         """By the number of their event, newest first."""
+
+    async def deliveries_log(
+        self,
+        tenant_id: str,
+        before: tuple[int, str] | None,
+        limit: int,
+        endpoint_id: str | None = None,
+        state: str | None = None,
+        event_type: str | None = None,
+    ) -> list[Row]:
+        """Of all endpoints, removed ones too, newest first by (created_ns, delivery_id), below `before`."""

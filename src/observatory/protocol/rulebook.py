@@ -58,6 +58,7 @@ class PolicyRule(Struct, frozen=True, kw_only=True):
     deadline_s: Annotated[int, Rule(ge=1, le=31_536_000)] | None = None
     on_expiry: Expiry = "deny"
     note: str = ""
+    enabled: bool = True  # off it keeps its place and rules nothing
 
 
 class Budget(Struct, frozen=True, kw_only=True):

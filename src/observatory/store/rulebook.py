@@ -74,7 +74,17 @@ def _versions(
 
 
 def _policies(read: ReadAll) -> tuple[PolicyRule, ...]:
-    columns = ("rule_id", "position", "effect", "matches", "quorum", "deadline_s", "on_expiry", "note")
+    columns = (
+        "rule_id",
+        "position",
+        "effect",
+        "matches",
+        "quorum",
+        "deadline_s",
+        "on_expiry",
+        "note",
+        "enabled",
+    )
     rules = [
         PolicyRule(
             rule_id=row[0],
@@ -85,8 +95,9 @@ def _policies(read: ReadAll) -> tuple[PolicyRule, ...]:
             deadline_s=row[5],
             on_expiry=row[6],
             note=row[7],
+            enabled=bool(row[8]),
         )
         for row in read("policies", (*columns, "removed_ns"))
-        if row[8] is None
+        if row[9] is None
     ]
     return tuple(sorted(rules, key=lambda rule: (rule.position, rule.rule_id)))

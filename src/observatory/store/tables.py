@@ -111,7 +111,7 @@ policies = _table(
     SHARED,
     "policies",
     "tenant_id:t rule_id:t position:i effect:t matches:t quorum:i deadline_s:i on_expiry:t note:t "
-    "created_ns:i updated_ns:i updated_by:t removed_ns:i",
+    "created_ns:i updated_ns:i updated_by:t removed_ns:i enabled:s",
 )
 budgets = _table(
     SHARED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, select, tuple_
 
 from observatory.insight.webhooks import Row, Waiting
 from observatory.store import tables
@@ -43,6 +43,24 @@ class WebhookReads(Fetches):
         if state is not None:
             query = query.where(table.state == state)
         return await self._deliveries(tenant_id, query.order_by(table.event_seq.desc()).limit(limit))
+
+    async def deliveries_log(
+        self,
+        tenant_id: str,
+        before: tuple[int, str] | None,
+        limit: int,
+        endpoint_id: str | None = None,
+        state: str | None = None,
+        event_type: str | None = None,
+    ) -> list[Row]:
+        table = tables.webhook_deliveries.c
+        query = select(tables.webhook_deliveries).where(table.tenant_id == tenant_id)
+        if before is not None:
+            query = query.where(tuple_(table.created_ns, table.delivery_id) < tuple_(*before))
+        wanted = {table.endpoint_id: endpoint_id, table.state: state, table.event_type: event_type}
+        query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+        newest = query.order_by(table.created_ns.desc(), table.delivery_id.desc())
+        return await self._deliveries(tenant_id, newest.limit(limit))
 
     async def _deliveries(self, tenant_id: str, query: Select[Any]) -> list[Row]:
         return [dict(row._mapping) for row in await self.fetch(tenant_id, query)]

@@ -256,6 +256,7 @@ export type AttemptItem = {
   detail: string;
   excerpt: string;
   ok: boolean;
+  signed_with: number[];
   took_ms: number;
 };
 
@@ -491,10 +492,12 @@ export type ChangedRule = {
   confirm?: boolean;
   deadline_s?: number | null;
   effect: "allow" | "deny" | "hold";
+  enabled?: boolean;
   match: Match;
   note?: string;
   on_expiry?: "deny" | "approve";
   quorum?: number;
+  was?: RuleBody | null;
 };
 
 export type Circuit = {
@@ -953,6 +956,7 @@ export type DryRun = {
 };
 
 export type DryRunAnswer = {
+  agents: number;
   by_agent: StoppedAgent[];
   by_rule: TriedPolicy[];
   capped: boolean;
@@ -962,6 +966,7 @@ export type DryRunAnswer = {
   looked_at: number;
   minutes: number;
   since: string;
+  stoppable: number;
   unreadable: number;
 };
 
@@ -1934,6 +1939,28 @@ export type LogWitness = {
   seen_at: string;
 };
 
+export type LoggedDelivery = {
+  attempts: number;
+  created_at: string;
+  delivery_id: string;
+  ended_at: string | null;
+  endpoint_id: string;
+  endpoint_kind: "email" | "slack" | "webhook";
+  endpoint_name: string;
+  endpoint_removed: boolean;
+  event_type: string;
+  last_code: number | null;
+  last_detail: string | null;
+  next_try_at: string | null;
+  sequence_number: number;
+  state: "dead" | "delivered" | "waiting";
+};
+
+export type LoggedDeliveryList = {
+  items: LoggedDelivery[];
+  next_cursor: string | null;
+};
+
 export type LoginAnswer = {
   url: string;
   user_id: string;
@@ -2113,6 +2140,7 @@ export type NewRule = {
   confirm?: boolean;
   deadline_s?: number | null;
   effect: "allow" | "deny" | "hold";
+  enabled?: boolean;
   match: Match;
   note?: string;
   on_expiry?: "deny" | "approve";
@@ -2252,6 +2280,7 @@ export type OpenAlerts = {
 
 export type Order = {
   order: string[];
+  was?: string[] | null;
 };
 
 export type Ordered = {
@@ -2485,6 +2514,7 @@ export type PolicyItem = {
   created_at: string;
   deadline_s: number | null;
   effect: "allow" | "deny" | "hold";
+  enabled: boolean;
   match: Match;
   note: string;
   on_expiry: "approve" | "deny";
@@ -2857,6 +2887,16 @@ export type RouteItem = {
   updated_at: string;
   updated_by: string;
   weights: Record<string, number>;
+};
+
+export type RuleBody = {
+  deadline_s?: number | null;
+  effect: "allow" | "deny" | "hold";
+  enabled?: boolean;
+  match: Match;
+  note?: string;
+  on_expiry?: "deny" | "approve";
+  quorum?: number;
 };
 
 export type RuleItem = {
@@ -3289,13 +3329,18 @@ export type StoppedAgent = {
   agent_id: string;
   denied?: number;
   held?: number;
+  sent?: number;
 };
 
 export type StoppedMessage = {
+  agent_id: string;
   effect: "allow" | "deny" | "hold";
   message_id: string;
+  message_type: string;
+  recipient: string | null;
   rule_id: string;
   sequence_number: number;
+  tool: string | null;
 };
 
 export type SystemEvent = {
@@ -3526,6 +3571,7 @@ export type TriedPolicy = {
 export type TriedRule = {
   deadline_s?: number | null;
   effect: "allow" | "deny" | "hold";
+  enabled?: boolean;
   match: Match;
   note?: string;
   on_expiry?: "deny" | "approve";
@@ -3991,6 +4037,7 @@ export interface Answers {
   "POST /v1/webhooks/in/{hook_id}/rotate": HookSecret;
   "GET /v1/webhooks/out": WebhookList;
   "POST /v1/webhooks/out": NewWebhook;
+  "GET /v1/webhooks/out/deliveries": LoggedDeliveryList;
   "DELETE /v1/webhooks/out/{endpoint_id}": WebhookRemoved;
   "GET /v1/webhooks/out/{endpoint_id}": WebhookItem;
   "PUT /v1/webhooks/out/{endpoint_id}": WebhookItem;
@@ -4146,5 +4193,6 @@ export interface Queries {
   "GET /v1/violations": { since?: string | null; until?: string | null; agent?: string | null; version?: string | null; reason?: string | null; limit?: number };
   "GET /v1/waiting": { kind?: "gate" | "decision" | "review" | null; limit?: number };
   "GET /v1/webhooks/in/calls": { hook_id?: string | null; signature?: "valid" | "invalid" | "missing" | null; outcome?: "taken" | "forwarded" | "held" | "refused" | "ignored" | "answered" | "unmapped" | "not_taken" | "turned_away" | null; cursor?: string | null; limit?: number };
+  "GET /v1/webhooks/out/deliveries": { endpoint_id?: string | null; state?: "waiting" | "delivered" | "dead" | null; event_type?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/webhooks/out/{endpoint_id}/deliveries": { state?: "waiting" | "delivered" | "dead" | null; cursor?: string | null; limit?: number };
 }

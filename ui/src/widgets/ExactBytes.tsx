@@ -9,18 +9,26 @@ import { beginning, inertNamed } from "./inert";
 /** A browser lays out so much at once without standing still. */
 const SHOWN = 65_536;
 
-export function ExactBytes({ content, digest }: { content: Exact; digest: string | null }) {
+export function ExactBytes({
+  content,
+  digest,
+  title = "The exact message",
+}: {
+  content: Exact;
+  digest: string | null;
+  title?: string;
+}) {
   const [raw, setRaw] = useState(false);
   const [most, setMost] = useState(SHOWN);
   const cut = beginning(raw ? content.text : content.pretty, most);
   const proven = content.digest !== null && content.digest === digest;
   const other = content.digest !== null && digest !== null && !proven;
   return (
-    <figure className={classes.exact} aria-label="The exact message">
+    <figure className={classes.exact} aria-label={title}>
       <figcaption>
         <span>
-          {content.rewritten ? "What a person put in its place" : "The exact message"},{" "}
-          {content.size.toLocaleString("en")} bytes
+          {content.rewritten ? "What a person put in its place" : title}, {content.size.toLocaleString("en")}{" "}
+          bytes
         </span>
         <button type="button" className={classes.toggle} onClick={() => setRaw(!raw)} aria-pressed={raw}>
           as sent

@@ -1,0 +1,182 @@
+// One call of somebody outside: how it was signed, what became of it, and its body as it was kept.
+import { CloseButton } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useAnswer } from "~/api/questions";
+import type { HookCallWhole, HookItem } from "~/protocol/openapi";
+import { Ago, Id } from "~/widgets/Figures";
+import { Empty, Shown } from "~/widgets/Panel";
+import { Body, useBytes } from "./Body";
+import { ofCall } from "./log";
+import { Signed } from "./Signed";
+import classes from "./Webhooks.module.css";
+
+interface Props {
+  call_id: string;
+  hooks: readonly HookItem[];
+  onClose: () => void;
+}
+
+export function Came({ call_id, hooks, onClose }: Props) {
+  const asked = useAnswer("/v1/webhooks/in/calls/{call_id}", undefined, {
+    params: { call_id },
+    every: 5_000,
+  });
+  if (asked.error?.code === 404)
+    return (
+      <Empty>
+        No call has that id.{" "}
+        <button type="button" className={classes.link} onClick={onClose}>
+          Back to the log
+        </button>
+      </Empty>
+    );
+  return (
+    <Shown asked={asked} rows={8}>
+      {(call) => <Whole call={call} hooks={hooks} onClose={onClose} />}
+    </Shown>
+  );
+}
+
+function Whole({
+  call,
+  hooks,
+  onClose,
+}: {
+  call: HookCallWhole;
+  hooks: readonly HookItem[];
+  onClose: () => void;
+}) {
+  const { who, event, state, signature } = ofCall(call, hooks);
+  return (
+    <article className={classes.detail} aria-label={`${event} to ${who}`}>
+      <header className={classes.head}>
+        <h2>
+          {event} → {who}
+        </h2>
+        <CloseButton size="sm" aria-label="close" onClick={onClose} />
+        <p className={classes.lead}>
+          <Signed sign={state} /> <Signed sign={signature} /> {call.reason ?? `${state.means}.`}
+        </p>
+      </header>
+      <dl className={classes.facts}>
+        <dt>Signature</dt>
+        <dd>
+          {signature.word}: {signature.means}
+        </dd>
+        <dt>Came</dt>
+        <dd>
+          <Ago at={call.at} />
+          {call.caller && <> from {call.caller}</>}
+          {call.calls > 1 && <>, with {call.calls - 1} more like it in that minute</>}
+        </dd>
+        {call.repeats > 0 && (
+          <>
+            <dt>Again</dt>
+            <dd>
+              {call.repeats} times, last <Ago at={call.repeated_at} />; it was answered as the first time
+            </dd>
+          </>
+        )}
+        <dt>Its id</dt>
+        <dd>
+          <Id id={call.call_id} length={26} />
+        </dd>
+        {call.delivery_id && (
+          <>
+            <dt>Delivery</dt>
+            <dd>
+              <Id id={call.delivery_id} length={26} />
+            </dd>
+          </>
+        )}
+        {Object.entries(call.headers).map(([name, value]) => (
+          <Header key={name} name={name} value={value} />
+        ))}
+      </dl>
+      <section className={classes.part} aria-label="Body">
+        <h3>Body</h3>
+        <Kept call={call} />
+      </section>
+      <nav className={classes.links} aria-label="Where it belongs">
+        {call.message_id && (
+          <Link to="/forensics/message/$messageId" params={{ messageId: call.message_id }} search={{}}>
+            The message it became
+          </Link>
+        )}
+        {call.session_id && call.message_id && (
+          <Link to="/sessions/$sessionId" params={{ sessionId: call.session_id }} search={{}}>
+            Its session
+          </Link>
+        )}
+        <Link to="/settings/$section" params={{ section: "hooks" }} search={{ one: call.hook_id } as never}>
+          The hook's settings
+        </Link>
+        <Link
+          to="/forensics/$board"
+          params={{ board: "webhooks" }}
+          search={{ endpoint: call.hook_id } as never}
+        >
+          All calls of it
+        </Link>
+      </nav>
+    </article>
+  );
+}
+
+function Header({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt>
+        <code>{name}</code>
+      </dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+function Kept({ call }: { call: HookCallWhole }) {
+  const size = (call.body_bytes ?? 0).toLocaleString("en");
+  if (call.body === null)
+    return (
+      <>
+        <p className={classes.faint}>
+          {call.signature === "valid"
+            ? `Its ${size} bytes are gone: shredded with their message, or past their time.`
+            : `Of a call that is not signed as it should be only digest, size (${size} bytes) and headers are kept.`}
+        </p>
+        <Digest hash={call.body_hash} />
+      </>
+    );
+  return (
+    <>
+      <Body text={call.body} title={call.body_cut ? "The body, cut at 64 KiB" : "The body as it was kept"} />
+      <Compared call={call} body={call.body} />
+    </>
+  );
+}
+
+function Digest({ hash, children }: { hash: string | null; children?: React.ReactNode }) {
+  if (!hash) return null;
+  return (
+    <p className={classes.faint}>
+      <Id id={hash} length={24} /> {children}
+    </p>
+  );
+}
+
+/** Hashed here: a redacted or cut body is another than the one that came, and that is said, not hidden. */
+function Compared({ call, body }: { call: HookCallWhole; body: string }) {
+  const content = useBytes(body);
+  const bare = (hash: string | null | undefined) => hash?.replace(/^sha256:/, "");
+  return (
+    <Digest hash={call.body_hash}>
+      {!content?.digest
+        ? "digest of what came"
+        : bare(content.digest) === bare(call.body_hash)
+          ? "✓ these are the bytes that came, hashed in this browser"
+          : `digest of the ${(call.body_bytes ?? 0).toLocaleString("en")} bytes that came; what is kept is ${
+              call.body_cut ? "cut" : "redacted by your rules"
+            }`}
+    </Digest>
+  );
+}

@@ -1,0 +1,247 @@
+// One delivery: what is sent byte for byte, every try with its answer and what signed it, and sending it once more.
+import { Button, CloseButton } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { sendAgain } from "~/acts/deliveries";
+import { useAnswer } from "~/api/questions";
+import type { AttemptItem, DeliveryWhole, WebhookItem } from "~/protocol/openapi";
+import { Ago, Id } from "~/widgets/Figures";
+import { Empty, Shown } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/people";
+import { Sure } from "~/widgets/Sure";
+import { exact, ms } from "~/widgets/words";
+import { Body } from "./Body";
+import { ofDelivery } from "./log";
+import { Signed } from "./Signed";
+import classes from "./Webhooks.module.css";
+
+interface Props {
+  endpoint_id: string;
+  delivery_id: string;
+  onClose: () => void;
+}
+
+export function Sent({ endpoint_id, delivery_id, onClose }: Props) {
+  const asked = useAnswer("/v1/webhooks/out/{endpoint_id}/deliveries/{delivery_id}", undefined, {
+    params: { endpoint_id, delivery_id },
+    every: 3_000,
+  });
+  const endpoints = useAnswer("/v1/webhooks/out", undefined, { every: 15_000, keep: true });
+  const endpoint = endpoints.data?.items.find((one) => one.endpoint_id === endpoint_id);
+  if (asked.error?.code === 404)
+    return (
+      <Empty>
+        No delivery of this endpoint has that id.{" "}
+        <button type="button" className={classes.link} onClick={onClose}>
+          Back to the log
+        </button>
+      </Empty>
+    );
+  return (
+    <Shown asked={asked} rows={8}>
+      {(whole) => (
+        <Whole whole={whole} endpoint={endpoint} known={endpoints.data !== undefined} onClose={onClose} />
+      )}
+    </Shown>
+  );
+}
+
+function Whole({
+  whole,
+  endpoint,
+  known,
+  onClose,
+}: {
+  whole: DeliveryWhole;
+  endpoint: WebhookItem | undefined;
+  known: boolean;
+  onClose: () => void;
+}) {
+  const name = endpoint?.name ?? (known ? "a removed endpoint" : "…");
+  const { state, signature } = ofDelivery({
+    ...whole,
+    endpoint_name: name,
+    endpoint_kind:
+      endpoint?.kind ?? (whole.tries.some((one) => one.signed_with.length) ? "webhook" : "email"),
+    endpoint_removed: endpoint === undefined,
+  });
+  return (
+    <article className={classes.detail} aria-label={`${whole.event_type} to ${name}`}>
+      <header className={classes.head}>
+        <h2>
+          {whole.event_type} → {name}
+        </h2>
+        <CloseButton size="sm" aria-label="close" onClick={onClose} />
+        <p className={classes.lead}>
+          <Signed sign={state} /> <Signed sign={signature} /> {said(whole)}
+        </p>
+      </header>
+      <dl className={classes.facts}>
+        <dt>Its id</dt>
+        <dd>
+          <Id id={whole.delivery_id} length={26} />
+        </dd>
+        <dt>Event</dt>
+        <dd>number {whole.sequence_number.toLocaleString("en")} of the record</dd>
+        <dt>Begun</dt>
+        <dd>
+          <Ago at={whole.created_at} />
+        </dd>
+        {endpoint && (
+          <>
+            <dt>Goes to</dt>
+            <dd>{endpoint.url}</dd>
+          </>
+        )}
+      </dl>
+      <Again whole={whole} endpoint={endpoint} name={name} known={known} />
+      <section className={classes.part} aria-label="Tries">
+        <h3>Tries</h3>
+        {whole.tries.length === 0 && <p className={classes.faint}>None yet.</p>}
+        <ol className={classes.tries} aria-label="Tries, newest first">
+          {whole.tries.toReversed().map((one) => (
+            <Try key={one.attempt} one={one} />
+          ))}
+        </ol>
+      </section>
+      <section className={classes.part} aria-label="Payload">
+        <h3>Payload</h3>
+        {whole.payload === null ? (
+          <p className={classes.faint}>
+            It is gone: what it told of was shredded. Tries and times stay; it cannot be sent again.
+          </p>
+        ) : (
+          <Body text={whole.payload} title="What is sent, the same at every try" />
+        )}
+      </section>
+      <nav className={classes.links} aria-label="Where it belongs">
+        <Link
+          to="/settings/$section"
+          params={{ section: "channels" }}
+          search={{ one: whole.endpoint_id } as never}
+        >
+          The endpoint's settings
+        </Link>
+        <Link
+          to="/forensics/$board"
+          params={{ board: "webhooks" }}
+          search={{ endpoint: whole.endpoint_id } as never}
+        >
+          All that was sent to it
+        </Link>
+        {whole.state === "dead" && <Letter delivery_id={whole.delivery_id} />}
+      </nav>
+    </article>
+  );
+}
+
+function said(whole: DeliveryWhole) {
+  if (whole.state === "delivered") return <>after {count(whole.attempts)}.</>;
+  if (whole.state === "dead")
+    return (
+      <>
+        after {count(whole.attempts)}: {whole.last_detail}
+      </>
+    );
+  if (!whole.next_try_at) return <>{whole.last_detail}</>;
+  const soon = Date.parse(whole.next_try_at) <= Date.now();
+  return (
+    <>
+      {whole.attempts > 0 && `${whole.last_detail}; `}the next try is{" "}
+      {soon ? "due now" : <time dateTime={whole.next_try_at}>at {exact(whole.next_try_at)}</time>}.
+    </>
+  );
+}
+
+const count = (tries: number) => (tries === 1 ? "1 try" : `${tries} tries`);
+
+function Try({ one }: { one: AttemptItem }) {
+  const keys = one.signed_with;
+  return (
+    <li>
+      <span className={classes.number}>{one.attempt}</span>
+      <span>
+        <b>
+          <span aria-hidden>{one.ok ? "✓" : "×"}</span> {one.code ?? "no answer"}
+        </b>
+        <span>{ms(one.took_ms)}</span>
+        <Ago at={one.at} />
+        <span className={classes.faint}>
+          {keys.length === 0
+            ? "not signed"
+            : keys.length === 1
+              ? `signed with key ${keys[0]}`
+              : `signed with keys ${keys.join(" and ")}`}
+        </span>
+      </span>
+      <span className={classes.faint}>{one.detail}</span>
+      {one.excerpt && <code className={classes.excerpt}>{one.excerpt}</code>}
+    </li>
+  );
+}
+
+/** What was delivered is asked about first; what was not goes again at a word. */
+function Again({
+  whole,
+  endpoint,
+  name,
+  known,
+}: {
+  whole: DeliveryWhole;
+  endpoint: WebhookItem | undefined;
+  name: string;
+  known: boolean;
+}) {
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const denied = useWhyNot("admin");
+  const why =
+    denied ??
+    (known && endpoint === undefined
+      ? "The endpoint was removed: there is nowhere to send it."
+      : endpoint?.state === "disabled"
+        ? "The endpoint is disabled. Enable it in its settings first."
+        : whole.payload === null
+          ? "What it told of was shredded."
+          : undefined);
+  const run = async () => {
+    setBusy(true);
+    await sendAgain(whole.endpoint_id, whole.delivery_id, name);
+    setBusy(false);
+    setAsking(false);
+  };
+  if (asking)
+    return (
+      <Sure does={`Send it to ${name} once more`} danger={false} onYes={run} onNo={() => setAsking(false)}>
+        <p>
+          It was delivered already. {name} gets it a second time, under the same id: a receiver that does not
+          look at ids does its work twice.
+        </p>
+      </Sure>
+    );
+  return (
+    <div className={classes.buttons}>
+      <Button
+        size="compact-sm"
+        variant="default"
+        loading={busy}
+        disabled={why !== undefined}
+        title={why}
+        onClick={() => (whole.state === "delivered" ? setAsking(true) : void run())}
+      >
+        {whole.state === "delivered" ? "Send once more…" : "Try it now, from the first try on"}
+      </Button>
+      {why && <span className={classes.faint}>{why}</span>}
+    </div>
+  );
+}
+
+function Letter({ delivery_id }: { delivery_id: string }) {
+  const letters = useAnswer("/v1/dead-letters", { kind: "webhook", limit: 200 });
+  const letter = letters.data?.items.find((one) => one.subject_id === delivery_id);
+  return (
+    <Link to="/scheduler" search={{ board: "letters", letter: letter?.letter_id } as never}>
+      {letter ? "Its dead letter" : "Dead letters"}
+    </Link>
+  );
+}

@@ -1,0 +1,13 @@
+// A state or a signature by mark, word and tone, with what it means on hover.
+import { Tag } from "~/widgets/Mark";
+import type { Sign } from "./log";
+
+export function Signed({ sign }: { sign: Sign }) {
+  return (
+    <Tag tone={sign.tone}>
+      <span title={sign.means}>
+        <span aria-hidden>{sign.mark}</span> {sign.word}
+      </span>
+    </Tag>
+  );
+}
