@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from observatory.api.answers import Was
 from observatory.protocol.alerting import (
     LONGEST_S,
     MOST_AMOUNT,
@@ -39,6 +40,7 @@ class RuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     severity: AlertSeverity | None = None
     endpoint_ids: Endpoints = []
     enabled: bool = True
+    was: Was | None = None
 
 
 class AlertRuleBody(RuleBody, kw_only=True, forbid_unknown_fields=True):

@@ -17,6 +17,10 @@ MAX_LIMIT = 1_000
 MAX_SEQUENCE = (1 << 40) - 1
 Limit = Annotated[int, QueryParameter(ge=1, le=MAX_LIMIT, description="How many items at most (1–1,000).")]
 Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before.")]
+Was = Annotated[
+    str,
+    msgspec.Meta(max_length=64, description="Its last change as it was seen; if that is over, 409 `stale`."),
+]
 
 
 class Refusal(Exception):

@@ -150,7 +150,7 @@ async def changed(
 ) -> Response[bytes]:
     who = await need(request, house, "admin")
     rule = await _rule(house, who, rule_id, purpose, data)
-    return await _did(house, who, alerting.change(who, rule, house.clock()))
+    return await _did(house, who, alerting.change(who, rule, house.clock(), data.was))
 
 
 async def removed(request: Call, house: House, purpose: Purpose, rule_id: str) -> Response[bytes]:

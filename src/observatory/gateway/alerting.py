@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from observatory.gateway.record import notice
+from observatory.gateway.staleness import stale
 from observatory.protocol.alerting import DEFAULTS, KINDS, AlertRule, Purpose, plain
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
@@ -134,14 +135,14 @@ def _told(
     return notice(who.tenant_id, "alert_rule_changed", summary, desk.now_ns, who, detail)
 
 
-def change(who: Principal, rule: AlertRule, now_ns: int) -> Act:
-    """The whole rule anew under its id. What was counted for it before counts no more."""
+def change(who: Principal, rule: AlertRule, now_ns: int, was: str | None = None) -> Act:
+    """The whole rule anew under its id. What was counted for it before counts no more. `was`: see `stale`."""
 
     def decide(desk: Desk) -> Verdict:
         row = _find(desk, who, rule.purpose, rule.rule_id)
         if row is None:
             return unknown(rule.purpose)
-        refused = _taken(rules_at(desk, who.tenant_id), rule)
+        refused = stale(was, row["updated_ns"]) or _taken(rules_at(desk, who.tenant_id), rule)
         if refused is not None:
             return refused
         before = rule_of(row)
