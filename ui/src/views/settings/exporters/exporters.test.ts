@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import type { ExporterItem } from "~/protocol/openapi";
+import { NEW, readExporter, readHeaders, valuesOf } from "./exporters";
+
+test("headers are lines of name and value; one that is none is a fault", () => {
+  expect(readHeaders("authorization: Bearer x:y\n\n x-scope : a ").headers).toEqual({
+    authorization: "Bearer x:y",
+    "x-scope": "a",
+  });
+  expect(readHeaders("just words").bad).toBe("just words");
+  expect(readExporter({ ...NEW, name: "n", url: "https://x", headers: "nonsense" }).faults).toHaveProperty(
+    "headers",
+  );
+});
+
+test("an exporter as it is shown is what would be saved; header values are not known here", () => {
+  const body = readExporter({
+    ...NEW,
+    name: "grafana",
+    url: "https://otlp.example.com",
+    agents: ["bob"],
+  }).body;
+  const shown = valuesOf({ ...body, headers: ["authorization"] } as unknown as ExporterItem);
+  expect(shown.headers).toBe("");
+  expect(readExporter(shown).body).toEqual(body);
+  expect(Object.keys(readExporter(NEW).faults ?? {})).toEqual(["name", "url"]);
+});

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import type { RegionsAnswer } from "~/protocol/openapi";
+import { linesOf, placesOf, valuesOf } from "./places";
+
+const ANSWER = {
+  clusters: { lab: { region: "eu-central-1" }, hidden: {}, ship: { lat: 1, lon: 2, name: "Ship" } },
+  placed: [
+    { cluster_id: "aws-us-east-1", name: "N. Virginia", by: "name" },
+    { cluster_id: "lab", name: "Frankfurt", by: "operator" },
+    { cluster_id: "ship", name: "Ship", by: "operator" },
+  ],
+  unplaced: ["garage", "hidden"],
+  known: [],
+  updated_at: null,
+  updated_by: null,
+} as unknown as RegionsAnswer;
+
+test("clusters without a place come first, each is said as it stands", () => {
+  expect(linesOf(ANSWER).map((one) => one.cluster)).toEqual([
+    "garage",
+    "hidden",
+    "aws-us-east-1",
+    "lab",
+    "ship",
+  ]);
+  expect(valuesOf(ANSWER)).toEqual({
+    garage: "",
+    hidden: "-",
+    "aws-us-east-1": "",
+    lab: "eu-central-1",
+    ship: "@",
+  });
+});
+
+test("what is not changed stays, coordinates too", () => {
+  expect(placesOf(valuesOf(ANSWER), ANSWER.clusters)).toEqual(ANSWER.clusters);
+  expect(placesOf({ ...valuesOf(ANSWER), garage: "us-east-1", lab: "" }, ANSWER.clusters)).toEqual({
+    garage: { region: "us-east-1" },
+    hidden: {},
+    ship: { lat: 1, lon: 2, name: "Ship" },
+  });
+});
