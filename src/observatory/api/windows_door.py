@@ -30,6 +30,8 @@ ROUTES = (
     "/scheduler",
     "/forensics",
     "/god-mode",
+    "/settings",
+    "/settings/{section:str}",
     "/inbox",
 )
 POLICY = "; ".join(

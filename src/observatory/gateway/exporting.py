@@ -164,9 +164,7 @@ def _changed(
 WELL: Final[Row] = {"failures": 0, "next_ns": None, "problem": None, "problem_ns": None}
 
 
-def change(
-    who: Principal, exporter_id: str, wish: Change, now_ns: int, was: str | None = None
-) -> Act:
+def change(who: Principal, exporter_id: str, wish: Change, now_ns: int, was: str | None = None) -> Act:
     """Another host is told nothing the last one was trusted with: headers must be given anew."""
 
     def decide(desk: Desk) -> Verdict:

@@ -34,7 +34,13 @@ export function Boards({
               {group !== undefined && group !== boards[n - 1]?.group && (
                 <span className={classes.group}>{group}</span>
               )}
-              <Link to={to} search={{}} aria-current={to === current ? "page" : undefined}>
+              <Link
+                to={to}
+                search={{}}
+                // Ours says which is shown; the first of them begins the address of every other.
+                activeOptions={{ exact: true, includeSearch: false }}
+                aria-current={to === current ? "page" : undefined}
+              >
                 {name}
                 {count !== undefined && <span className={classes.count}>{count}</span>}
               </Link>

@@ -108,7 +108,7 @@ function Own({ answer: { witness } }: { answer: PeersAnswer }) {
                 <dt>signed</dt>
                 <dd>
                   {own.size} of {own.head} events, <Ago at={own.signed_at} />
-                  {own.state !== "signed" && ` · ${own.detail ?? own.state}`}
+                  {own.state === "refused" && ` · not signed on: ${own.detail ?? "refused"}`}
                 </dd>
                 <dt>witnessed</dt>
                 <dd>

@@ -59,7 +59,7 @@ function Places({ answer }: { answer: RegionsAnswer }) {
               name={cluster}
               label={cluster}
               options={[
-                { value: "", label: found ? `${found}, by its name` : "as its name says" },
+                { value: "", label: found ?? "as its name says" },
                 ...(form.text(cluster) === "@" ? [{ value: "@", label: "by coordinates" }] : []),
                 { value: "-", label: "off the map" },
                 ...known,

@@ -4,7 +4,7 @@ import type { Values } from "../parts/useForm";
 
 export interface Line {
   cluster: string;
-  /** What its own name says; null where it says nothing. */
+  /** Where it stands unless it is said for itself, and why; null where nothing says it. */
   found: string | null;
 }
 
@@ -13,10 +13,19 @@ export function linesOf(answer: RegionsAnswer): Line[] {
   const lines = new Map<string, Line>();
   for (const cluster of answer.unplaced) lines.set(cluster, { cluster, found: null });
   for (const { cluster_id, name, by } of answer.placed)
-    lines.set(cluster_id, { cluster: cluster_id, found: by === "name" ? name : null });
+    lines.set(cluster_id, {
+      cluster: cluster_id,
+      found: by === "name" ? `${name}, by its name` : byPattern(cluster_id, name, answer.clusters),
+    });
   for (const cluster of Object.keys(answer.clusters))
     if (!lines.has(cluster)) lines.set(cluster, { cluster, found: null });
   return [...lines.values()];
+}
+
+/** `onprem-*` places what begins so. */
+function byPattern(cluster: string, name: string, said: Record<string, Place>): string | null {
+  const pattern = Object.keys(said).find((one) => one.endsWith("*") && cluster.startsWith(one.slice(0, -1)));
+  return pattern ? `${name}, by ${pattern}` : null;
 }
 
 /** "" leaves it to the name, "-" keeps it off the map, "@" is a place by coordinates that is not changed here. */

@@ -14,6 +14,7 @@ import { SavedViews } from "./SavedViews";
 
 const DOES: Record<string, string> = {
   read: "look at everything",
+  send: "send messages",
   operate: "pause, edit, inject and route",
   approve: "decide at gates",
   verify: "verify proofs",
