@@ -53,7 +53,7 @@ def secret_of(pane: Locator) -> str:
 
 def choose(window: Window, label: str, *words: str) -> None:
     """Some of a list, by typing them."""
-    field = window.page.get_by_role("textbox", name=label)
+    field = window.page.get_by_label(label, exact=True).first
     for word in words:
         field.fill(word)
         window.page.get_by_role("option", name=word, exact=True).click()
@@ -276,10 +276,10 @@ def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Retention").click()
     expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
     page.get_by_label("for so many days").check()
-    page.get_by_label("Days").fill("0")
+    page.get_by_role("textbox", name="Days").fill("0")
     page.get_by_role("button", name="Save").click()
     expect(window.role("form", "Retention")).to_contain_text("A whole number of days")
-    page.get_by_label("Days").fill("30")
+    page.get_by_role("textbox", name="Days").fill("30")
     lost = window.role("status", "What will be lost")
     expect(lost).to_contain_text("Everything the gateway took before")
     expect(lost).to_contain_text("Nothing is that old yet")
@@ -354,7 +354,7 @@ def test_thresholds_places_and_appearance_are_set_and_taken_back_s773_s774_s775(
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Regions").click()
     expect(window.role("main")).to_contain_text(re.compile("nowhere: .*garage-1"))
     places = window.role("form", "Regions")
-    places.get_by_label("garage-1", exact=True).select_option(label="Frankfurt (eu-central-1)")
+    places.get_by_label("garage-1", exact=True).select_option(label="Frankfurt (aws:eu-central-1)")
     places.get_by_role("button", name="Save the places").click()
     expect(window.role("main")).not_to_contain_text("garage-1.")
     placed = {one["cluster_id"]: one["name"] for one in http.get("/v1/fleet/regions").json()["placed"]}

@@ -103,7 +103,7 @@ function Test({ rule, denied }: { rule: RuleItem; denied: string | undefined }) 
         (answer.outcomes.length === 0 ? (
           <p role="status">It has no channel: nobody was told.</p>
         ) : (
-          <ul className={classes.outcomes} role="status" aria-label="How each channel took it">
+          <div role="status" aria-label="How each channel took it"><ul className={classes.outcomes}>
             {answer.outcomes.map((one) => (
               <li key={one.endpoint_id}>
                 <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ taken" : "× failed"}</Tag>
@@ -114,7 +114,7 @@ function Test({ rule, denied }: { rule: RuleItem; denied: string | undefined }) 
                 </span>
               </li>
             ))}
-          </ul>
+          </ul></div>
         ))}
     </div>
   );

@@ -134,7 +134,7 @@ function Test({ item, denied }: { item: WebhookItem; denied: string | undefined 
         <span className={classes.faint}>One marked message, now, and what comes of it.</span>
       </div>
       {last && (
-        <ul className={classes.outcomes} role="status" aria-label="What came of the test">
+        <div role="status" aria-label="What came of the test"><ul className={classes.outcomes}>
           <li>
             <Tag tone={last.ok ? "good" : "alert"}>{last.ok ? "✓ taken" : "× failed"}</Tag>
             <span>
@@ -147,7 +147,7 @@ function Test({ item, denied }: { item: WebhookItem; denied: string | undefined 
               <code className={classes.code}>{last.excerpt}</code>
             </li>
           )}
-        </ul>
+        </ul></div>
       )}
     </div>
   );
