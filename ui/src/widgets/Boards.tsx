@@ -1,7 +1,7 @@
 // A view with several boards: their names at the left (a strip where it is narrow), the chosen one beside. Each
 // board has an address of its own.
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import classes from "./Boards.module.css";
 
 export interface Board {
@@ -25,9 +25,15 @@ export function Boards({
   current: string;
   children: ReactNode;
 }) {
+  const names = useRef<HTMLElement>(null);
+  // The strip of a phone shows some of them only.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever another one is shown
+  useEffect(() => {
+    names.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current]);
   return (
     <div className={classes.boards}>
-      <nav className={classes.names} aria-label={label}>
+      <nav className={classes.names} aria-label={label} ref={names}>
         <ul>
           {boards.map(({ name, to, group, count }, n) => (
             <li key={to}>

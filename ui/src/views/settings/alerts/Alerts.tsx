@@ -50,7 +50,7 @@ function Rules({
   const columns = useMemo(() => {
     const named = new Map(channels.map((one) => [one.endpoint_id, one.name]));
     return [
-      { id: "name", title: "Rule", cell: (rule: RuleItem) => rule.name, width: "32%" },
+      { id: "name", title: "Rule", cell: (rule: RuleItem) => rule.name },
       { id: "state", title: "Now", cell: (rule: RuleItem) => <Standing rule={rule} />, width: 118 },
       {
         id: "limit",

@@ -103,18 +103,20 @@ function Test({ rule, denied }: { rule: RuleItem; denied: string | undefined }) 
         (answer.outcomes.length === 0 ? (
           <p role="status">It has no channel: nobody was told.</p>
         ) : (
-          <div role="status" aria-label="How each channel took it"><ul className={classes.outcomes}>
-            {answer.outcomes.map((one) => (
-              <li key={one.endpoint_id}>
-                <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ taken" : "× failed"}</Tag>
-                <b>{one.name ?? one.endpoint_id}</b>
-                <span>
-                  {one.detail}
-                  {one.code !== null && ` (${one.code})`}
-                </span>
-              </li>
-            ))}
-          </ul></div>
+          <div role="status" aria-label="How each channel took it">
+            <ul className={classes.outcomes}>
+              {answer.outcomes.map((one) => (
+                <li key={one.endpoint_id}>
+                  <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ taken" : "× failed"}</Tag>
+                  <b>{one.name ?? one.endpoint_id}</b>
+                  <span>
+                    {one.detail}
+                    {one.code !== null && ` (${one.code})`}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </div>
         ))}
     </div>
   );

@@ -134,20 +134,22 @@ function Test({ item, denied }: { item: WebhookItem; denied: string | undefined 
         <span className={classes.faint}>One marked message, now, and what comes of it.</span>
       </div>
       {last && (
-        <div role="status" aria-label="What came of the test"><ul className={classes.outcomes}>
-          <li>
-            <Tag tone={last.ok ? "good" : "alert"}>{last.ok ? "✓ taken" : "× failed"}</Tag>
-            <span>
-              {last.detail}
-              {last.code !== null && ` (${last.code})`}, {ms(last.took_ms)}
-            </span>
-          </li>
-          {last.excerpt && (
+        <div role="status" aria-label="What came of the test">
+          <ul className={classes.outcomes}>
             <li>
-              <code className={classes.code}>{last.excerpt}</code>
+              <Tag tone={last.ok ? "good" : "alert"}>{last.ok ? "✓ taken" : "× failed"}</Tag>
+              <span>
+                {last.detail}
+                {last.code !== null && ` (${last.code})`}, {ms(last.took_ms)}
+              </span>
             </li>
-          )}
-        </ul></div>
+            {last.excerpt && (
+              <li>
+                <code className={classes.code}>{last.excerpt}</code>
+              </li>
+            )}
+          </ul>
+        </div>
       )}
     </div>
   );

@@ -40,7 +40,7 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
   const [fresh, setFresh] = useState<Fresh | null>(null);
   const columns = useMemo(
     () => [
-      { id: "name", title: "Channel", cell: (one: WebhookItem) => one.name, width: "28%" },
+      { id: "name", title: "Channel", cell: (one: WebhookItem) => one.name },
       { id: "kind", title: "Kind", cell: (one: WebhookItem) => one.kind, width: 76 },
       {
         id: "state",

@@ -137,12 +137,14 @@ function Test({ item, denied }: { item: ExporterItem; denied: string | undefined
         <span className={classes.faint}>One marked record that is no event and moves nothing.</span>
       </div>
       {answer && (
-        <div role="status" aria-label="What came of the test"><ul className={classes.outcomes}>
-          <li>
-            <Tag tone={OUTCOMES[answer.outcome].tone}>{OUTCOMES[answer.outcome].word}</Tag>
-            <span>{answer.detail}</span>
-          </li>
-        </ul></div>
+        <div role="status" aria-label="What came of the test">
+          <ul className={classes.outcomes}>
+            <li>
+              <Tag tone={OUTCOMES[answer.outcome].tone}>{OUTCOMES[answer.outcome].word}</Tag>
+              <span>{answer.detail}</span>
+            </li>
+          </ul>
+        </div>
       )}
     </div>
   );

@@ -17,7 +17,7 @@ export function Exporters() {
   const denied = useWhyNot("admin");
   const columns = useMemo(
     () => [
-      { id: "name", title: "Backend", cell: (one: ExporterItem) => one.name, width: "30%" },
+      { id: "name", title: "Backend", cell: (one: ExporterItem) => one.name },
       {
         id: "status",
         title: "Now",

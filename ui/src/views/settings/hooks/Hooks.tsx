@@ -44,7 +44,7 @@ function List({ items, denied }: { items: readonly HookItem[]; denied: string | 
   const [fresh, setFresh] = useState<Fresh | null>(null);
   const columns = useMemo(
     () => [
-      { id: "name", title: "Hook", cell: (hook: HookItem) => hook.name, width: "30%" },
+      { id: "name", title: "Hook", cell: (hook: HookItem) => hook.name },
       {
         id: "state",
         title: "State",

@@ -34,7 +34,7 @@ export function Peers() {
 function List({ answer, denied }: { answer: PeersAnswer; denied: string | undefined }) {
   const columns = useMemo(
     () => [
-      { id: "name", title: "Peer", cell: (peer: PeerItem) => peer.name, width: "26%" },
+      { id: "name", title: "Peer", cell: (peer: PeerItem) => peer.name },
       {
         id: "asked",
         title: "Stands",

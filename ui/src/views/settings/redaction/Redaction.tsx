@@ -46,7 +46,7 @@ function Rules({ list }: { list: RedactionList }) {
   const names = useNames();
   const columns = useMemo(
     () => [
-      { id: "name", title: "Takes out", cell: (rule: RedactionItem) => rule.name, width: "30%" },
+      { id: "name", title: "Takes out", cell: (rule: RedactionItem) => rule.name },
       { id: "type", title: "By", cell: (rule: RedactionItem) => rule.type, width: 76 },
       {
         id: "what",

@@ -16,7 +16,7 @@ export function SavedViews() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: names change with the list of people only
   const columns = useMemo<Column<ViewItem>[]>(
     () => [
-      { id: "name", title: "View", cell: (view) => view.name, width: "32%" },
+      { id: "name", title: "View", cell: (view) => view.name },
       { id: "query", title: "Shows", from: 480, cell: (view) => <code className="mono">{view.query}</code> },
       {
         id: "whose",
