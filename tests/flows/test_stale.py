@@ -45,7 +45,7 @@ def test_a_change_that_did_not_see_the_last_one_is_refused_s770(server: Server) 
         seen = http.request(verb, one, json=change | {"was": first.json()[at]})
         assert seen.status_code == 200, (path, seen.text)
         assert http.request(verb, one, json=body_of(verb, body)).status_code == 200, path
-    places = {"clusters": {"nowhere-1": {}}}
+    places: Json = {"clusters": {"nowhere-1": {}}}
     first = http.put("/v1/fleet/regions", json=places)
     late = http.put("/v1/fleet/regions", json={"clusters": {}, "was": "2026-01-01T00:00:00.000000000Z"})
     assert (late.status_code, late.json()["reason"]) == (409, "stale")

@@ -277,7 +277,7 @@ def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
     expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
     page.get_by_label("for so many days").check()
     page.get_by_role("textbox", name="Days").fill("0")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(window.role("form", "Retention")).to_contain_text("A whole number of days")
     page.get_by_role("textbox", name="Days").fill("30")
     lost = window.role("status", "What will be lost")
@@ -293,7 +293,7 @@ def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
     expect(window.role("main")).to_contain_text("Messages are shredded after 30 days")
     assert http.get("/v1/retention").json()["days"] == 30
     page.get_by_label("for ever").check()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
 
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Federation").click()
