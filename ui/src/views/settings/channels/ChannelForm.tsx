@@ -88,7 +88,10 @@ export function ChannelForm({ item, events, denied, onSecret }: Props) {
         of={events}
         hint="task_completed, gate_opened, …"
       />
-      <Folded word="Filters, rate and tries">
+      <Folded
+        word="Filters, rate and tries"
+        open={["rate_per_min", "schedule_s"].some((name) => name in form.faults)}
+      >
         <p className={classes.says}>An event must fit every filter that is set.</p>
         {Object.entries(FILTER_MEANS).map(([name, word]) => (
           <Words key={name} form={form} name={`filters.${name}`} label={word} hint="any" />

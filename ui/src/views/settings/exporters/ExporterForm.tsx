@@ -8,7 +8,7 @@ import { Folded } from "../parts/Folded";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { useForm } from "../parts/useForm";
-import { LEAST, NEW, readExporter, valuesOf } from "./exporters";
+import { leastOf, NEW, readExporter, valuesOf } from "./exporters";
 
 export function ExporterForm({ item, denied }: { item: ExporterItem | null; denied: string | undefined }) {
   const [, setUrl] = useUrl();
@@ -92,9 +92,12 @@ export function ExporterForm({ item, denied }: { item: ExporterItem | null; deni
           ! Another host is not sent the headers of the last one: write them anew.
         </p>
       )}
-      <Folded word="Only some events">
+      <Folded
+        word="Only some events"
+        open={["event_types", "severity_min", "agents"].some((name) => name in form.faults)}
+      >
         <Some form={form} name="event_types" label="Events" of={events} hint="all" />
-        <Pick form={form} name="severity_min" label="Severity" options={LEAST} />
+        <Pick form={form} name="severity_min" label="Severity" options={leastOf(form.text("severity_min"))} />
         <Words form={form} name="agents" label="Agents" hint="all" />
       </Folded>
     </FormBox>

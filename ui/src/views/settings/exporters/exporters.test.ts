@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ExporterItem } from "~/protocol/openapi";
-import { NEW, readExporter, readHeaders, valuesOf } from "./exporters";
+import { leastOf, NEW, readExporter, readHeaders, valuesOf } from "./exporters";
 
 test("headers are lines of name and value; one that is none is a fault", () => {
   expect(readHeaders("authorization: Bearer x:y\n\n x-scope : a ").headers).toEqual({
@@ -22,6 +22,9 @@ test("an exporter as it is shown is what would be saved; header values are not k
   }).body;
   const shown = valuesOf({ ...body, headers: ["authorization"] } as unknown as ExporterItem);
   expect(shown.headers).toBe("");
+  expect(shown.severity_min).toBe("1");
+  expect(leastOf("1")).toHaveLength(5);
+  expect(leastOf("10").at(-1)?.label).toBe("severity 10 and above");
   expect(readExporter(shown).body).toEqual(body);
   expect(Object.keys(readExporter(NEW).faults ?? {})).toEqual(["name", "url"]);
 });

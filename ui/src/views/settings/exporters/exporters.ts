@@ -10,12 +10,18 @@ export const STATUSES: Record<ExporterItem["status"], { tone: string; word: stri
   paused: { tone: "blocked", word: "‖ paused" },
 };
 export const LEAST = [
-  { value: "0", label: "everything" },
+  { value: "1", label: "everything" },
   { value: "9", label: "INFO and above" },
   { value: "13", label: "WARN and above" },
   { value: "17", label: "ERROR and above" },
   { value: "21", label: "FATAL" },
 ];
+
+/** One that was set elsewhere is among them. */
+export function leastOf(severity: string) {
+  if (LEAST.some((one) => one.value === severity)) return LEAST;
+  return [...LEAST, { value: severity, label: `severity ${severity} and above` }];
+}
 
 export const NEW: Values = {
   name: "",
@@ -25,7 +31,7 @@ export const NEW: Values = {
   from: "now",
   event_types: [],
   agents: [],
-  severity_min: "0",
+  severity_min: "1",
 };
 
 export function valuesOf(item: ExporterItem): Values {
@@ -37,7 +43,7 @@ export function valuesOf(item: ExporterItem): Values {
     from: "now",
     event_types: item.filters.event_types ?? [],
     agents: item.filters.agents ?? [],
-    severity_min: String(item.filters.severity_min ?? 0),
+    severity_min: String(item.filters.severity_min ?? 1),
   };
 }
 

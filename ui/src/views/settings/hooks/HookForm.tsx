@@ -17,6 +17,8 @@ interface Props {
   onSecret: (fresh: Fresh) => void;
 }
 
+const FOLDED = ["payload", "session", "delivery_id", "window_s", "secret"];
+
 export function HookForm({ hook, denied, onSecret }: Props) {
   const [, setUrl] = useUrl();
   const form = useForm(
@@ -81,7 +83,7 @@ export function HookForm({ hook, denied, onSecret }: Props) {
           means="An expression; bodies for which it is empty or false are ignored."
           placeholder="every body"
         />
-        <Folded word="Payload, session, delivery, time">
+        <Folded word="Payload, session, delivery, time" open={FOLDED.some((name) => name in form.faults)}>
           <Text
             form={form}
             name="payload"
