@@ -5,7 +5,7 @@ import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Panel, Shown } from "~/widgets/Panel";
 import classes from "./Alerts.module.css";
-import { MARKS, TONES } from "./rules";
+import { MARKS, TONES, unitOf } from "./rules";
 
 export function OpenNow() {
   const asked = useAnswer("/v1/alerts/open", { limit: 50 }, { every: 3_000, keep: true });
@@ -34,7 +34,7 @@ export function OpenNow() {
                       {one.name}: {one.subject}
                     </Link>
                     <span>
-                      {one.value} {one.unit} (limit {one.threshold})
+                      {one.value} {unitOf(Number(one.value), one.unit)} (limit {one.threshold})
                     </span>
                     <span className={classes.faint}>
                       <Ago at={one.since} />

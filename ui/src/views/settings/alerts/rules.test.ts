@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ConditionItem, RuleItem } from "~/protocol/openapi";
-import { limitOf, readRule, startOf, valuesOf } from "./rules";
+import { limitOf, readRule, startOf, unitOf, valuesOf } from "./rules";
 
 const VIOLATIONS: ConditionItem = {
   condition: "violations",
@@ -31,6 +31,15 @@ test("a level has no window and a count no duration, whatever stands in the hidd
   expect(level.body).toMatchObject({ window_s: null, for_s: 60 });
   const count = readRule({ ...startOf(VIOLATIONS, "V"), for_s: "junk", compare: "below" }, VIOLATIONS);
   expect(count.body).toMatchObject({ for_s: 0, compare: "above" });
+});
+
+test("one is told as one, seconds stay seconds", () => {
+  expect([unitOf(1, "messages"), unitOf(5, "messages"), unitOf(1, "s"), unitOf(1, "")]).toEqual([
+    "message",
+    "messages",
+    "s",
+    "",
+  ]);
 });
 
 test("every fault is found at once, at its field", () => {

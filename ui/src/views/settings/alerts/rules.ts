@@ -84,9 +84,14 @@ export function readRule(
 
 type Told = Pick<RuleItem, "condition" | "scope" | "target" | "compare" | "threshold" | "window_s" | "for_s">;
 
+/** One message, five messages; `s` is seconds and stays. */
+export function unitOf(figure: number, unit: string): string {
+  return figure === 1 ? unit.replace(/(\w{3})s$/, "$1") : unit;
+}
+
 /** "5 messages or more within 5 min, for each agent" */
 export function limitOf(rule: Told, condition: ConditionItem | undefined): string {
-  const unit = condition?.unit ?? "";
+  const unit = unitOf(rule.threshold, condition?.unit ?? "");
   const many = rule.compare === "below" ? "or fewer" : "or more";
   const figure = [String(rule.threshold), unit, many].filter(Boolean).join(" ");
   const lasts = condition?.counts_events
