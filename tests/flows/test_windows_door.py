@@ -22,6 +22,7 @@ from tools import windows
 ROUTER = windows.UI / "src/router.tsx"
 PAGES = ["/", "/fleet", "/sessions", "/sessions/ses_1", "/sessions/a%2Fb", "/compare?a=x&b=y", "/inbox"]
 PAGES += ["/registry", "/scheduler", "/forensics", "/god-mode", "/fleet?peek=agent:writer-1"]
+PAGES += ["/settings", "/settings/alerts"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,9 +7,11 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./app.css";
 import { questions } from "./api/questions";
+import { applyMotion } from "./motion";
 import { router } from "./router";
 import { theme } from "./theme";
 
+applyMotion();
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(

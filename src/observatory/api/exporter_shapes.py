@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from observatory.api.answers import MAX_SEQUENCE
+from observatory.api.answers import MAX_SEQUENCE, Was
 from observatory.protocol.exports import Filters, Wire
 from observatory.protocol.rules import Title
 
@@ -38,6 +38,7 @@ class ExporterChangeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     protocol: Wire | None = None
     headers: dict[str, str] | None = None
     filters: Filters | None = None
+    was: Was | None = None
 
 
 class RewindBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

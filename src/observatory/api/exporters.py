@@ -84,7 +84,8 @@ async def change_exporter(
     headers = kept if data.headers is None else data.headers
     _check(house, wire, data.url or row["url"], headers, data.filters)
     wish = Change(data.name, data.protocol, data.url, data.headers, data.filters)
-    return await _told(house, await house.command(exporting.change(who, exporter_id, wish, house.clock())))
+    act = exporting.change(who, exporter_id, wish, house.clock(), data.was)
+    return await _told(house, await house.command(act))
 
 
 @post(f"{ONE}/pause", status_code=200, summary="Pause an exporter", operation_id="pause_exporter")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from observatory.api.answers import Was
 from observatory.daemons.hooks import Received
 from observatory.protocol.answers import Fault
 from observatory.protocol.hooks import (
@@ -46,6 +47,7 @@ class HookChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     mapping: HookMapping | None = None
     window_s: WindowS | None = None
     state: HookState | None = None
+    was: Was | None = None
 
 
 class HookRotation(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -70,9 +70,10 @@ async def change_hook(
 ) -> Response[bytes]:
     who = await need(request, house, "admin")
     given = {name: value for name, value in msgspec.structs.asdict(data).items() if value is not None}
+    was = given.pop("was", None)
     if data.mapping is not None:
         _check(data.mapping)
-    verdict = await house.command(hooks.change(who, hook_id, given, house.clock()))
+    verdict = await house.command(hooks.change(who, hook_id, given, house.clock(), was))
     return json(_item(house, verdict.answer) if verdict.code == 200 else verdict.answer, verdict.code)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response, Router, get, put
 from litestar.params import JSONBody
 
-from observatory.api.answers import json
+from observatory.api.answers import Was, json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.gateway import regions as acts
@@ -38,6 +38,7 @@ class Regions(msgspec.Struct, kw_only=True):
     """All that operators say from now on: cluster (`*` at its end for any rest) → region, or lat and lon."""
 
     clusters: dict[str, Any]
+    was: Was | None = None
 
 
 @put("/fleet/regions", summary="Say where clusters stand", operation_id="put_regions")
@@ -45,7 +46,7 @@ async def put_regions(request: Call, house: Here, data: JSONBody[Regions]) -> Re
     """Replaces what was said before; an empty place keeps a cluster off the map."""
     who = await need(request, house, "operate")
     places, faults = _checked(data.clusters)
-    verdict = await house.command(acts.change(who, places, faults, house.clock()))
+    verdict = await house.command(acts.change(who, places, faults, house.clock(), data.was))
     if verdict.code >= 400:
         return json(verdict.answer, verdict.code)
     return json(await _regions(house, who.tenant_id))

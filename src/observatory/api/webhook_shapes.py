@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from observatory.api.answers import Was
 from observatory.gateway.retrying import LONGEST_S, MOST_TRIES, SCHEDULE_S, SHORTEST_S
 from observatory.gateway.webhooks import MOST_OVERLAP_S
 from observatory.protocol.rules import Title
@@ -31,6 +32,7 @@ class WebhookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         list[Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=LONGEST_S)]],
         msgspec.Meta(max_length=MOST_TRIES, description="Waits after the first try, in seconds."),
     ] = msgspec.field(default_factory=lambda: list(SCHEDULE_S))
+    was: Was | None = None
 
 
 class RotateBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -81,8 +83,11 @@ class NewWebhook(WebhookItem, kw_only=True):
 
 
 class WebhookList(msgspec.Struct, kw_only=True):
+    """`event_types`: what an endpoint can be told of."""
+
     items: list[WebhookItem]
     next_cursor: str | None
+    event_types: list[str]
 
 
 class WebhookRemoved(msgspec.Struct, kw_only=True):

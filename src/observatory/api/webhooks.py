@@ -53,7 +53,7 @@ async def list_webhooks(request: Call, house: Here) -> Response[bytes]:
     waiting = await rows_of(house).deliveries_waiting(who.tenant_id)
     rows.sort(key=lambda row: str(row["endpoint_id"]))
     items = [_item(row, who, waiting.get(row["endpoint_id"])) for row in rows]
-    return json({"items": items, "next_cursor": None})
+    return json({"items": items, "next_cursor": None, "event_types": sorted(SUBSCRIBABLE)})
 
 
 @get("/webhooks/out/{endpoint_id:str}", summary="One endpoint", operation_id="get_webhook")
@@ -69,7 +69,7 @@ async def change_webhook(
     """It counts for events not yet looked at; what waits goes to where the endpoint lies now."""
     who = await need(request, house, "admin")
     wish = await _wish(house, data)
-    return await _did(house, who, webhooks.change(who, endpoint_id, wish, house.clock()))
+    return await _did(house, who, webhooks.change(who, endpoint_id, wish, house.clock(), data.was))
 
 
 @delete(

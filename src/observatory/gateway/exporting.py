@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from observatory.gateway.record import notice
+from observatory.gateway.staleness import stale
 from observatory.protocol.answers import Refused
 from observatory.protocol.exports import Filters, Wire
 from observatory.protocol.identity import mint
@@ -163,7 +164,7 @@ def _changed(
 WELL: Final[Row] = {"failures": 0, "next_ns": None, "problem": None, "problem_ns": None}
 
 
-def change(who: Principal, exporter_id: str, wish: Change, now_ns: int) -> Act:
+def change(who: Principal, exporter_id: str, wish: Change, now_ns: int, was: str | None = None) -> Act:
     """Another host is told nothing the last one was trusted with: headers must be given anew."""
 
     def decide(desk: Desk) -> Verdict:
@@ -171,6 +172,9 @@ def change(who: Principal, exporter_id: str, wish: Change, now_ns: int) -> Act:
         row = known.get(exporter_id)
         if row is None:
             return _unknown()
+        refused = stale(was, row["updated_ns"])
+        if refused is not None:
+            return refused
         if any(one["name"] == wish.name for key, one in known.items() if key != exporter_id):
             return _taken()
         values: Row = {name: value for name, value in wish._asdict().items() if value is not None}

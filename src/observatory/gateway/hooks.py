@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from observatory.gateway.record import notice
+from observatory.gateway.staleness import stale
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.hooks import HookMapping
@@ -95,7 +96,9 @@ def create(who: Principal, hook: NewHook, now_ns: int) -> Act:
     return Act(who, now_ns, decide, wants_hooks(who.tenant_id), size=8_192)
 
 
-def change(who: Principal, hook_id: str, given: Mapping[str, Any], now_ns: int) -> Act:
+def change(
+    who: Principal, hook_id: str, given: Mapping[str, Any], now_ns: int, was: str | None = None
+) -> Act:
     """`given` holds the columns that are wanted otherwise: name, mapping (a struct), window_s, state."""
     wanted = dict(given)
     if "mapping" in wanted:
@@ -106,6 +109,9 @@ def change(who: Principal, hook_id: str, given: Mapping[str, Any], now_ns: int) 
         row = known.get(hook_id)
         if row is None:
             return unknown()
+        refused = stale(was, row["updated_ns"])
+        if refused is not None:
+            return refused
         new = {name: value for name, value in wanted.items() if row[name] != value}
         if not new:
             return Verdict(200, row)

@@ -14,6 +14,7 @@ import msgspec
 from observatory.gateway.detectors import BadSettings
 from observatory.gateway.entropy import plain
 from observatory.gateway.record import notice
+from observatory.gateway.staleness import stale
 from observatory.protocol.answers import Fault
 from observatory.rows import Write
 from observatory.state import Act, Desk, Principal, Verdict, Wants
@@ -21,7 +22,13 @@ from observatory.state import Act, Desk, Principal, Verdict, Wants
 NAME = "regions"
 
 
-def change(who: Principal, places: Mapping[str, Any], faults: list[Fault], now_ns: int) -> Act:
+def change(
+    who: Principal,
+    places: Mapping[str, Any],
+    faults: list[Fault],
+    now_ns: int,
+    was: str | None = None,
+) -> Act:
     """`places` are all there are from now on: cluster → what is said of it, as plain data."""
 
     def decide(desk: Desk) -> Verdict:
@@ -30,6 +37,9 @@ def change(who: Principal, places: Mapping[str, Any], faults: list[Fault], now_n
             return Verdict(422, BadSettings(detail=f"nothing was changed. {told}", faults=tuple(faults)))
         rows = desk.memory.rows.setdefault("knobs", {})
         row = rows.get(NAME)
+        refused = stale(was, 0 if row is None else row["updated_ns"])
+        if refused is not None:
+            return refused
         before: dict[str, Any] = {} if row is None else msgspec.json.decode(row["value"])
         changed = sorted(name for name in {*before, *places} if before.get(name) != places.get(name))
         if not changed:

@@ -16,6 +16,7 @@ import msgspec
 
 from observatory.gateway import dead_letters
 from observatory.gateway.record import notice
+from observatory.gateway.staleness import stale
 from observatory.protocol.answers import Refused
 from observatory.protocol.identity import mint
 from observatory.protocol.webhooks import TESTED, Kind, delivery_id_of
@@ -172,16 +173,16 @@ def _secret(desk: Desk, endpoint: Row, number: int, secret: str) -> Write:
     return Write("webhook_secrets", row)
 
 
-def change(who: Principal, endpoint_id: str, wish: Wish, now_ns: int) -> Act:
-    """The whole of it but its kind. What waits goes to where it lies now."""
+def change(who: Principal, endpoint_id: str, wish: Wish, now_ns: int, was: str | None = None) -> Act:
+    """The whole of it but its kind. What waits goes to where it lies now. `was`: see `stale`."""
 
     def decide(desk: Desk) -> Verdict:
         row = endpoints_of(desk, who.tenant_id).get(endpoint_id)
         if row is None:
             return unknown()
-        taken = _name_taken(desk, who, wish.name, endpoint_id)
-        if taken is not None:
-            return taken
+        refused = stale(was, row["changed_ns"]) or _name_taken(desk, who, wish.name, endpoint_id)
+        if refused is not None:
+            return refused
         if row["kind"] != wish.kind:
             sentence = "the kind of an endpoint is not changed; make another one"
             return Verdict(409, Refused(reason="kind_fixed", detail=sentence))

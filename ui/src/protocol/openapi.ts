@@ -168,6 +168,7 @@ export type AlertRuleBody = {
   severity?: "info" | "warning" | "error" | "critical" | null;
   target?: string | null;
   threshold?: number | null;
+  was?: string | null;
   window_s?: number | null;
 };
 
@@ -1036,6 +1037,7 @@ export type ExporterChangeBody = {
   name?: string | null;
   protocol?: "http" | "grpc" | null;
   url?: string | null;
+  was?: string | null;
 };
 
 export type ExporterItem = {
@@ -1443,6 +1445,7 @@ export type HookChange = {
   mapping?: HookMapping | null;
   name?: string | null;
   state?: "active" | "disabled" | null;
+  was?: string | null;
   window_s?: number | null;
 };
 
@@ -2702,6 +2705,7 @@ export type RegionLatency = {
 
 export type Regions = {
   clusters: Record<string, unknown>;
+  was?: string | null;
 };
 
 export type RegionsAnswer = {
@@ -2977,6 +2981,7 @@ export type ScalingTriggerBody = {
   severity?: "info" | "warning" | "error" | "critical" | null;
   target?: string | null;
   threshold?: number | null;
+  was?: string | null;
 };
 
 export type SchedulerItem = {
@@ -3755,6 +3760,7 @@ export type WebhookBody = {
   rate_per_min?: number;
   schedule_s?: number[];
   url: string;
+  was?: string | null;
 };
 
 export type WebhookItem = {
@@ -3781,6 +3787,7 @@ export type WebhookItem = {
 };
 
 export type WebhookList = {
+  event_types: string[];
   items: WebhookItem[];
   next_cursor: string | null;
 };

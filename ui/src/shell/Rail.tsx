@@ -39,6 +39,16 @@ export function Rail() {
           );
         })}
       </ul>
+      <Link
+        to="/settings"
+        className={classes.foot}
+        aria-current={path.startsWith("/settings") ? "page" : undefined}
+        aria-keyshortcuts=","
+        aria-label="Settings"
+        title="Settings (,)"
+      >
+        <Icon name="settings" size={20} />
+      </Link>
     </nav>
   );
 }

@@ -46,7 +46,7 @@ function useViewsAtHand(): void {
   const router = useRouter();
   useEffect(() => {
     const fetched = setTimeout(() => {
-      for (const to of [...VIEWS.map((view) => view.to), "/inbox"])
+      for (const to of [...VIEWS.map((view) => view.to), "/inbox", "/settings"])
         router.preloadRoute({ to } as never).catch(() => undefined);
     }, 1_500);
     return () => clearTimeout(fetched);
@@ -77,7 +77,8 @@ function Frame() {
   useViewsAtHand();
   useEffect(() => {
     const view =
-      VIEWS.find(({ to }) => path.startsWith(to))?.whole ?? (path === "/inbox" ? "Inbox" : "Compare");
+      VIEWS.find(({ to }) => path.startsWith(to))?.whole ??
+      (path.startsWith("/settings") ? "Settings" : path === "/inbox" ? "Inbox" : "Compare");
     document.title = `${view} · Observatory`;
   }, [path]);
   if (overlay?.kind === "enter") return <SignIn tenant={overlay.tenant} leave={() => show(null)} />;

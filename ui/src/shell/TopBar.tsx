@@ -202,6 +202,9 @@ function Person({ me }: { me: Whoami }) {
           <div>may {me.permissions.join(", ")}</div>
         </Menu.Label>
         <Menu.Divider />
+        <Menu.Item component={Link} to="/settings" rightSection={<Kbd size="xs">,</Kbd>}>
+          Settings
+        </Menu.Item>
         <Menu.Item onClick={() => show({ kind: "help" })} rightSection={<Kbd size="xs">?</Kbd>}>
           Keys
         </Menu.Item>

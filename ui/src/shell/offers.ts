@@ -30,6 +30,19 @@ export interface Offers {
 }
 export type Mode = "all" | "search" | "pause";
 
+/** In words one would type. */
+const SETTINGS = [
+  ["channels", "channels, Slack, e-mail, webhooks out"],
+  ["exporters", "exporters, OTLP"],
+  ["hooks", "hooks in, webhooks from outside"],
+  ["redaction", "redaction"],
+  ["retention", "retention, shredding"],
+  ["peers", "federation, peers, witnesses"],
+  ["detectors", "detectors, loop and entropy thresholds"],
+  ["regions", "regions of clusters"],
+  ["you", "appearance, theme, saved views"],
+] as const;
+
 const FEW = 5;
 const MANY = 8;
 
@@ -73,6 +86,12 @@ export function useOffers(typed: string, mode: Mode, open: boolean): { groups: O
     })),
     { id: "/inbox", text: "Approvals inbox: what needs you", run: () => go("/inbox") },
     { id: "/compare", text: "Compare two sessions", run: () => go("/compare") },
+    { id: "/settings", text: "Settings: alerts, rules that watch", key: ",", run: () => go("/settings") },
+    ...SETTINGS.map(([section, text]) => ({
+      id: section,
+      text: `Settings: ${text}`,
+      run: () => go(`/settings/${section}`),
+    })),
   ];
   const some = typed.trim() !== "";
   const said = searching ? stepOffers(steps.data as SearchAnswer | undefined, go) : [];

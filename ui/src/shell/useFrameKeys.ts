@@ -34,6 +34,7 @@ export function useFrameKeys(): void {
   };
   map["mod+k"] = { says: "Search or act", run: () => show({ kind: "palette", mode: "all" }) };
   map["/"] = { says: "Search what was said", run: () => show({ kind: "palette", mode: "search" }) };
+  map[","] = { says: "Settings", run: () => void navigate({ to: "/settings" }) };
   map["?"] = { says: "This list of keys", run: () => show({ kind: "help" }) };
   useKeys(map, "Everywhere", true);
 }

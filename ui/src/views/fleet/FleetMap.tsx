@@ -1,12 +1,12 @@
 // The Canvas engine in the page. One effect feeds it from the live topic, change by change, never through
 // React; the others mirror the URL into it and what the user does there back into the URL.
 import { useComputedColorScheme } from "@mantine/core";
-import { useReducedMotion } from "@mantine/hooks";
 import { memo, useEffect, useRef, useState } from "react";
 import { say } from "~/acts/toasts";
 import { type FleetPicture, type Hit, readTheme, type Thing, Topology, wholeOf } from "~/graph";
 import { live } from "~/live/connection";
 import { frames } from "~/live/frames";
+import { useStill } from "~/motion";
 import { useUrl } from "~/useUrl";
 import { Callouts } from "./Callouts";
 import classes from "./FleetMap.module.css";
@@ -52,7 +52,7 @@ export const FleetMap = memo(function FleetMap({
   const [map, setMap] = useState<Topology | null>(null);
   const [hover, setHover] = useState<Hit | null>(null);
   const [, setUrl] = useUrl();
-  const calm = useReducedMotion();
+  const calm = useStill();
   const scheme = useComputedColorScheme("dark");
   const replaying = looking.at !== null;
 

@@ -1,5 +1,30 @@
-import { Empty } from "~/widgets/Panel";
+// The settings: who is told, who may call, what is kept, how the mesh is judged, and how the windows look.
+import { Link, useParams } from "@tanstack/react-router";
+import { Suspense } from "react";
+import { Boards } from "~/widgets/Boards";
+import { Empty, Loading } from "~/widgets/Panel";
+import { FIRST, SECTIONS } from "./sections";
+
+const addressOf = (id: string) => (id === FIRST ? "/settings" : `/settings/${id}`);
 
 export function Settings() {
-  return <Empty>This page is being built.</Empty>;
+  const { section = FIRST } = useParams({ strict: false }) as { section?: string };
+  const chosen = SECTIONS.find((one) => one.id === section);
+  return (
+    <Boards
+      label="Sections of the settings"
+      boards={SECTIONS.map(({ id, name, group }) => ({ name, group, to: addressOf(id) }))}
+      current={addressOf(section)}
+    >
+      {chosen ? (
+        <Suspense fallback={<Loading rows={8} />}>
+          <chosen.page />
+        </Suspense>
+      ) : (
+        <Empty>
+          The settings have no section “{section}”. <Link to="/settings">To the alerts</Link>
+        </Empty>
+      )}
+    </Boards>
+  );
 }

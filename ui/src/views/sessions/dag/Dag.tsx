@@ -3,8 +3,8 @@
 import { Background, type Node, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { Button } from "@mantine/core";
-import { useReducedMotion } from "@mantine/hooks";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useStill } from "~/motion";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Empty, Loading } from "~/widgets/Panel";
@@ -241,7 +241,7 @@ interface Aim {
 /** Where one looks: the selected step is brought into view, the newest is followed, nothing else moves. */
 function useCamera({ graph, drawn, spots, selected, at, follows, busy }: Aim) {
   const flow = useReactFlow();
-  const still = useReducedMotion();
+  const still = useStill();
   const duration = still ? 0 : 160;
   const begun = useRef(false);
   const spotOf = (id: string | undefined) => (id ? spots.get(drawn.place.get(id) ?? "") : undefined);

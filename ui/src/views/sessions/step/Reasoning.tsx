@@ -1,16 +1,16 @@
 // The chain of thought, whole or played back as it was thought. A screen reader always has the whole text;
 // with reduced motion so has everybody.
 import { Button, SegmentedControl } from "@mantine/core";
-import { useReducedMotion } from "@mantine/hooks";
 import { useEffect, useRef, useState } from "react";
 import { frames } from "~/live/frames";
+import { useStill } from "~/motion";
 import { useUrl } from "~/useUrl";
 import { advanced, lengthOf, SPEEDS, shownAt } from "./playback";
 import classes from "./Step.module.css";
 
 export function Reasoning({ lines }: { lines: string[] }) {
   const [url, setUrl] = useUrl();
-  const still = useReducedMotion();
+  const still = useStill();
   const [written, setWritten] = useState<number | null>(null);
   const [speed, setSpeed] = useState(1);
   const playing = url.play === "reasoning" && !still;

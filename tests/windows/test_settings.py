@@ -1,0 +1,402 @@
+"""The settings: who is told, who may call, what is kept, how the mesh is judged; each to its effect.
+
+On a gateway of their own: rules, redaction and retention bind everybody of a tenant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Locator, expect
+from standardwebhooks.webhooks import Webhook
+
+from tests.flows.fleet import inbox, named, say
+from tests.flows.receiver import Receiver
+from tests.flows.server import Server
+from tests.samples import decision_log
+from tests.waiting import until
+from tests.windows.conftest import Open
+from tests.windows.looking import Window
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[Server]:
+    """Only the receiver may be told; every other address of this machine is refused."""
+    allowed = {"OBSERVATORY_EGRESS_ALLOW": f"127.0.0.1:{receiver.port}"}
+    with Server(tmp_path_factory.mktemp("settings") / "data", environment=allowed) as running:
+        yield running
+
+
+def pane(window: Window, name: str) -> Locator:
+    return window.role("complementary", name)
+
+
+def secret_of(pane: Locator) -> str:
+    return pane.get_by_role("region", name="The secret, shown once").locator("code").inner_text()
+
+
+def choose(window: Window, label: str, *words: str) -> None:
+    """Some of a list, by typing them."""
+    field = window.page.get_by_label(label, exact=True).first
+    for word in words:
+        field.fill(word)
+        window.page.get_by_role("option", name=word, exact=True).click()
+    field.press("Escape")
+
+
+@pytest.mark.req(129)
+def test_a_channel_is_refused_in_words_made_tested_and_rotated_s760_s762_s764_s765(
+    house: Server, receiver: Receiver, opened: Open
+) -> None:
+    """S760, S762, S764, S765: what the receiver answers is what is shown; each secret is shown once."""
+    window = opened(house, "/settings/you", role="admin")
+    window.press(",").at("/settings$")
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Channels").click()
+    window.at("/settings/channels$")
+    expect(window.role("main")).to_contain_text("Nobody outside is told of anything")
+    window.press("n").at(r".*one=new")
+    page, form = window.page, window.role("form", "New channel")
+    form.get_by_label("Kind").select_option("webhook")
+    form.get_by_role("button", name="Make the channel").click()
+    expect(form).to_contain_text("Give it a name.")
+    expect(form).to_contain_text("Where does it lie?")
+    form.get_by_label("Name").fill("the orchestrator")
+    with window.forgiving(r"answer: 422 POST .*/v1/webhooks/out"):
+        form.get_by_label("URL").fill("http://169.254.169.254/latest")
+        form.get_by_role("button", name="Make the channel").click()
+        # The gateway's own sentence, at the field; what was typed stands.
+        expect(form.get_by_label("URL")).to_have_attribute("aria-invalid", "true")
+        expect(form).to_contain_text(re.compile("https"))
+    expect(form.get_by_label("Name")).to_have_value("the orchestrator")
+    form.get_by_label("URL").fill(f"{receiver.url}/first")
+    choose(window, "Events", "gate_opened", "task_completed")
+    form.get_by_role("button", name="Make the channel").click()
+    window.at(r".*one=whe_")
+    beside = pane(window, "the orchestrator")
+    first = secret_of(beside)
+    window.is_accessible()
+    beside.get_by_role("button", name="Send a test").click()
+    outcome = beside.get_by_role("status", name="What came of the test")
+    expect(outcome).to_contain_text("✓ taken")
+    expect(outcome).to_contain_text("204")
+    Webhook(first).verify(receiver.heard[-1].body, receiver.heard[-1].headers)
+    beside.get_by_role("button", name="Rotate the secret…").click()
+    beside.get_by_role("button", name="Rotate: show a new secret").click()
+    expect(beside.get_by_role("region", name="The secret, shown once")).not_to_contain_text(first)
+    second = secret_of(beside)
+    beside.get_by_role("button", name="I have kept it").click()
+    expect(page.get_by_text(second)).to_have_count(0)
+    receiver.answer = lambda arrived: 500
+    beside.get_by_role("button", name="Send a test").click()
+    expect(outcome).to_contain_text("× failed")
+    expect(outcome).to_contain_text("500")
+    receiver.answer = lambda arrived: 204
+    for secret in (first, second):
+        Webhook(secret).verify(receiver.heard[-1].body, receiver.heard[-1].headers)
+    log = beside.get_by_role("link", name="Everything sent there, try by try")
+    expect(log).to_have_attribute("href", re.compile(r"/forensics/webhooks\?endpoint=whe_"))
+    beside.get_by_role("button", name="Disable").click()
+    row = window.role("table", "Channels").get_by_role("row", name=re.compile("the orchestrator"))
+    expect(row).to_contain_text("○ disabled")
+    window.press("u")
+    expect(row).not_to_contain_text("disabled")
+    # By keyboard: back to the list, and into it again.
+    window.press("Escape").at("/settings/channels$")
+    expect(row).to_be_focused()
+    window.press("Enter").at(r".*one=whe_")
+    expect(beside).to_be_focused()
+    page.go_back()
+    window.at("/settings/channels$")
+
+
+def test_rules_are_made_tested_muted_and_never_overwritten_unseen_s763_s771_s776(
+    house: Server, receiver: Receiver, opened: Open
+) -> None:
+    """S763, S771, S776: a rule tells its channels; who was first wins, and what the other typed is kept."""
+    http = house.http("admin")
+    made = http.post(
+        "/v1/webhooks/out", json={"name": "ops", "url": f"{receiver.url}/ops", "events": []}
+    ).json()
+    assert "task_completed" in http.get("/v1/webhooks/out").json()["event_types"]
+    window = opened(house, "/settings", role="admin")
+    expect(window.role("region", "Amiss now")).to_contain_text("No rule fires")
+    window.role("button", "Add the default rules").click()
+    table = window.role("table", "Alert rules")
+    expect(table.get_by_role("row")).to_have_count(9)
+    table.get_by_role("row", name=re.compile("^Messages break")).click()
+    beside = pane(window, "Messages break the schema")
+    form = beside.get_by_role("form")
+    form.get_by_label("From (messages)").fill("many")
+    form.get_by_label("Within").fill("a while")
+    form.get_by_role("button", name="Save the rule").click()
+    expect(form).to_contain_text("A number from 0 on.")
+    expect(form).to_contain_text("Write a time such as 90 s, 5 min or 1 h.")
+    form.get_by_label("From (messages)").fill("2")
+    form.get_by_label("Within").fill("10 min")
+    form.get_by_label("ops (webhook)").check()
+    expect(form).to_contain_text("Amiss: 2 messages or more within 10 min, for each agent.")
+    # Somebody else is first.
+    rule = next(
+        one for one in http.get("/v1/alert-rules").json()["items"] if one["condition"] == "violations"
+    )
+    theirs = {"name": rule["name"], "condition": "violations", "threshold": 9}
+    assert http.put(f"/v1/alert-rules/{rule['rule_id']}", json=theirs).status_code == 200
+    expect(form).to_contain_text("Somebody changed this while you did")
+    expect(form.get_by_role("button", name="Save the rule")).to_be_disabled()
+    expect(form.get_by_label("From (messages)")).to_have_value("2")
+    form.get_by_role("button", name="Go on with mine, over theirs").click()
+    form.get_by_role("button", name="Save the rule").click()
+    row = table.get_by_role("row", name=re.compile("^Messages break"))
+    expect(row).to_contain_text("ops")
+    expect(row).to_contain_text("2 messages or more within 10 min")
+    beside.get_by_role("button", name="Send a test").click()
+    outcomes = beside.get_by_role("status", name="How each channel took it")
+    expect(outcomes).to_contain_text(re.compile("✓ taken.*ops"))
+    assert receiver.heard[-1].payload["type"] == "alert_tested"
+    # It fires: told outside, and shown here.
+    for _ in range(2):
+        house.http("agent").post("/v1/messages", json={"not": "a message"})
+    expect(window.role("list", "Amiss now")).to_contain_text("Messages break the schema")
+    until(lambda: any(one.payload["type"] == "alert_raised" for one in receiver.heard))
+    beside.get_by_role("button", name="1 h mute").click()
+    expect(row).to_contain_text("muted")
+    window.is_accessible()
+    beside.get_by_role("button", name="Remove the rule…").click()
+    beside.get_by_role("button", name=re.compile("^Remove “Messages")).click()
+    window.at("/settings$")
+    expect(table.get_by_role("row")).to_have_count(8)
+    http.delete(f"/v1/webhooks/out/{made['endpoint_id']}")
+
+
+@pytest.mark.req(128)
+def test_a_mapping_is_tried_on_a_sample_and_then_called_s761_s766(house: Server, opened: Open) -> None:
+    """S761, S766: the trial sends nothing; a call signed with the secret becomes that very message."""
+    agent = named("reviewer")
+    say(house, agent)
+    window = opened(house, "/settings/hooks?one=new", role="admin")
+    page, form = window.page, window.role("form", "New hook")
+    form.get_by_label("Name").fill("pull requests")
+    form.get_by_label("Intent").fill("=join('', ['Review ', repository.full_name")
+    form.get_by_label("For", exact=True).select_option("agent")
+    form.get_by_label("Called").fill(agent)
+    told = window.role("status", "What would come of it")
+    expect(told).to_contain_text("× unmapped")
+    expect(form.get_by_label("Intent")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Intent").fill("=join('', ['Review ', repository.full_name])")
+    expect(told).to_contain_text(f"✓ taken “Review acme/site” for agent {agent}")
+    form.get_by_label("Only when").fill("action == 'closed'")
+    expect(told).to_contain_text("○ ignored")
+    page.get_by_label("A body as the caller sends it").fill('{"action": ')
+    expect(window.role("main")).to_contain_text("This is no JSON")
+    body = {"action": "closed", "repository": {"full_name": "acme/site"}}
+    page.get_by_label("A body as the caller sends it").fill(json.dumps(body))
+    expect(told).to_contain_text("✓ taken")
+    assert house.http("admin").get("/v1/webhooks/in").json()["items"] == []
+    # The sign-in ends in the middle: one is asked for a key, and what was typed is there afterwards.
+    page.context.clear_cookies()
+    with window.forgiving(r"answer: 401", r"console: .*WebSocket", r"request: .*live"):
+        form.get_by_role("button", name="Open the hook").click()
+        expect(page.get_by_label("Key", exact=True)).to_be_visible()
+        page.get_by_label("Key", exact=True).fill(house.credentials["admin_key"])
+        page.get_by_role("button", name="Sign in").click()
+        expect(form.get_by_label("Name")).to_have_value("pull requests")
+    form.get_by_role("button", name="Open the hook").click()
+    beside = pane(window, "pull requests")
+    secret = secret_of(beside)
+    url = house.http("admin").get("/v1/webhooks/in").json()["items"][0]["url"]
+    expect(beside).to_contain_text(url)
+    expect(beside).to_contain_text("Nobody has called yet.")
+    called(url, secret, body)
+    expect(beside.get_by_role("list", name="The last calls")).to_contain_text("✓ valid")
+    found = until(lambda: [one for one in inbox(house, agent) if "Review acme/site" in json.dumps(one)])
+    assert found
+    window.is_accessible()
+
+
+def called(url: str, secret: str, body: Json) -> None:
+    raw, name, now = json.dumps(body), uuid.uuid4().hex, datetime.now(UTC)
+    headers = {
+        "webhook-id": name,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(secret).sign(name, now, raw),
+        "content-type": "application/json",
+    }
+    answer = httpx2.post(url, content=raw, headers=headers, trust_env=False)
+    assert answer.status_code in (200, 202), answer.text
+
+
+def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
+    house: Server, receiver: Receiver, opened: Open
+) -> None:
+    """S767, S768, S772, S777: redaction on a sample first, retention typed, on a phone too."""
+    http = house.http("admin")
+    window = opened(house, "/settings/redaction?one=new", role="admin", phone=True)
+    page, form = window.page, window.role("form", "New redaction rule")
+    kept = window.role("status", "What would be kept")
+    expect(kept).to_contain_text("✓ 2 taken out")
+    form.get_by_label("By").select_option("pattern")
+    form.get_by_label("Name").fill("acme_no")
+    with window.forgiving(r"answer: 422 POST .*/v1/redaction"):
+        form.get_by_label("Pattern").fill("(A+)+")
+        expect(form.get_by_label("Pattern")).to_have_attribute("aria-invalid", "true")
+        form.get_by_label("Pattern").fill("ACME-[0-9]{6}")
+        expect(kept).to_contain_text("✓ 2 taken out")
+    expect(kept).to_contain_text("[redacted:acme_no:")
+    assert http.get("/v1/redaction").json()["items"] == []
+    window.is_accessible()
+    form.get_by_role("button", name="Redact from now on").click()
+    window.at("/settings/redaction$")
+    expect(window.role("table", "Redaction rules")).to_contain_text("acme_no")
+    sent = house.http("agent").post(
+        "/v1/messages", json=decision_log(cognition={"intent": "order ACME-123456"})
+    )
+    raw = http.get(f"/v1/messages/{sent.json()['message_id']}?raw=true").text
+    assert "ACME-123456" not in raw and "[redacted:acme_no:" in raw
+    window.role("table", "Redaction rules").get_by_role("row", name=re.compile("^acme_no")).click()
+    page.get_by_role("button", name="End the rule…").click()
+    page.get_by_role("button", name="End “acme_no”").click()
+    expect(window.role("main")).to_contain_text("Nothing is redacted")
+
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Retention").click()
+    expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
+    page.get_by_label("for so many days").check()
+    page.get_by_role("textbox", name="Days").fill("0")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(window.role("form", "Retention")).to_contain_text("A whole number of days")
+    page.get_by_role("textbox", name="Days").fill("30")
+    lost = window.role("status", "What will be lost")
+    expect(lost).to_contain_text("Everything the gateway took before")
+    expect(lost).to_contain_text("Nothing is that old yet")
+    page.get_by_role("button", name="Say what will be lost…").click()
+    yes = page.get_by_role("button", name="Shred what is older than 30 days")
+    expect(yes).to_be_disabled()
+    assert http.get("/v1/retention").json()["days"] is None
+    window.is_accessible()
+    page.get_by_label("Type shred after 30 days to confirm").fill("shred after 30 days")
+    yes.click()
+    expect(window.role("main")).to_contain_text("Messages are shredded after 30 days")
+    assert http.get("/v1/retention").json()["days"] == 30
+    page.get_by_label("for ever").check()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
+
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Federation").click()
+    own = http.get("/v1/audit/log").json()["vkey"]
+    expect(window.role("region", "This log, for your peers")).to_contain_text(own)
+    page.get_by_role("button", name="New peer…").click()
+    form = window.role("form", "New peer")
+    form.get_by_label("Name").fill("them")
+    with window.forgiving(r"answer: 422 POST .*/v1/peers"):
+        for key, words in (("no key", "Key"), (own, "nobody is their own witness")):
+            form.get_by_label("Key").fill(key)
+            form.get_by_role("button", name="Add the peer").click()
+            expect(form.get_by_label("Key")).to_have_attribute("aria-invalid", "true")
+            expect(form).to_contain_text(words)
+
+    window.go("/settings/exporters?one=new").settled()
+    form = window.role("form", "New exporter")
+    form.get_by_label("Name").fill("backend")
+    form.get_by_label("URL").fill(f"{receiver.url}/v1/logs")
+    form.get_by_label("Headers").fill("x-scope: here")
+    form.get_by_role("button", name="Send from now on").click()
+    beside = pane(window, "backend")
+    beside.get_by_role("button", name="Send a test").click()
+    expect(beside.get_by_role("status", name="What came of the test")).to_be_visible()
+    assert any(one.headers.get("x-scope") == "here" for one in receiver.heard)
+    beside.get_by_role("button", name="Pause").click()
+    expect(beside.get_by_role("button", name="Resume")).to_be_visible()
+    expect(beside).to_contain_text("Kept: x-scope.")
+    beside.get_by_role("button", name="Remove the exporter…").click()
+    beside.get_by_role("button", name="Remove “backend”").click()
+    window.at("/settings/exporters$")
+
+
+@pytest.mark.req(64, 68)
+def test_thresholds_places_and_appearance_are_set_and_taken_back_s773_s774_s775(
+    house: Server, opened: Open
+) -> None:
+    """S773, S774, S775: only what was changed is sent; an operator may; the look is the browser's own."""
+    http = house.http("admin")
+    say(house, named("stray"), cluster="garage-1")
+    window = opened(house, "/settings/detectors")
+    page, form = window.page, window.role("form", "Detectors")
+    form.get_by_label("Loop below").fill("0.7")
+    form.get_by_label("Window").fill("1")
+    form.get_by_role("button", name="Save").click()
+    expect(form).to_contain_text("Not above the end of the warnings.")
+    expect(form).to_contain_text("A whole number from 2 to 50.")
+    form.get_by_label("Loop below").fill("0.3")
+    form.get_by_label("Window").fill("5")
+    expect(window.role("img", re.compile("^Below 0.3 loop"))).to_be_visible()
+    form.get_by_role("button", name="Save").click()
+    expect(window.role("main")).to_contain_text(re.compile("Changed .* by"))
+    assert http.get("/v1/settings/detectors").json()["loop_below"] == 0.3
+    window.press("u")
+    expect(form.get_by_label("Loop below")).to_have_value("0.25")
+    window.is_accessible()
+
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Regions").click()
+    expect(window.role("main")).to_contain_text(re.compile("nowhere: .*garage-1"))
+    places = window.role("form", "Regions")
+    places.get_by_label("garage-1", exact=True).select_option(label="Frankfurt (aws:eu-central-1)")
+    places.get_by_role("button", name="Save the places").click()
+    expect(window.role("main")).not_to_contain_text("garage-1.")
+    placed = {one["cluster_id"]: one["name"] for one in http.get("/v1/fleet/regions").json()["placed"]}
+    assert placed["garage-1"] == "Frankfurt"
+
+    http.post("/v1/views", json={"name": "shared by admin", "query": "/fleet", "shared": True})
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Appearance").click()
+    expect(window.role("region", "Signed in as")).to_contain_text("operator")
+    html = page.locator("html")
+    page.get_by_text("light", exact=True).click()
+    expect(html).to_have_attribute("data-mantine-color-scheme", "light")
+    page.get_by_text("still", exact=True).click()
+    expect(html).to_have_attribute("data-motion", "reduce")
+    page.reload()
+    window.settled()
+    expect(html).to_have_attribute("data-motion", "reduce")
+    expect(html).to_have_attribute("data-mantine-color-scheme", "light")
+    window.is_accessible()
+    views = window.role("table", "Saved views")
+    expect(views).to_contain_text("shared by admin")
+    expect(views.get_by_role("button", name=re.compile("Remove"))).to_have_count(0)
+
+
+def test_who_may_not_sees_everything_that_is_no_secret_and_why_s769(house: Server, opened: Open) -> None:
+    """S769: fields and buttons are off and say why; what only an admin may read is not asked for."""
+    body = {"name": "chat", "kind": "slack", "url": "https://hooks.slack.com/services/T0/B0/secret"}
+    made = house.http("admin").post("/v1/webhooks/out", json=body).json()
+    window = opened(house, f"/settings/channels?one={made['endpoint_id']}", role="viewer", light=True)
+    why = "Your role (viewer) may read, not administer."
+    beside = pane(window, "chat")
+    expect(beside).to_contain_text(why)
+    expect(beside).not_to_contain_text("secret/")
+    for button in ("Make the channel", "Save the channel", "Send a test", "Disable", "Remove the channel…"):
+        for found in beside.get_by_role("button", name=button).all():
+            expect(found).to_be_disabled()
+    expect(window.role("button", "New channel…")).to_have_attribute("title", why)
+    expect(beside.get_by_label("Name")).to_be_disabled()
+    window.is_accessible()
+    for section in ("Redaction", "Retention"):
+        window.role("navigation", "Sections of the settings").get_by_role("link", name=section).click()
+        expect(window.role("main")).to_contain_text(f"{why} {section}")
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Detectors").click()
+    expect(window.role("form", "Detectors")).to_contain_text("may read, not command agents")
+    window.go("/settings/nonsense").settled()
+    expect(window.role("main")).to_contain_text("The settings have no section “nonsense”.")

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import type { ExporterItem } from "~/protocol/openapi";
+import { leastOf, NEW, readExporter, readHeaders, valuesOf } from "./exporters";
+
+test("headers are lines of name and value; one that is none is a fault", () => {
+  expect(readHeaders("authorization: Bearer x:y\n\n x-scope : a ").headers).toEqual({
+    authorization: "Bearer x:y",
+    "x-scope": "a",
+  });
+  expect(readHeaders("just words").bad).toBe("just words");
+  expect(readExporter({ ...NEW, name: "n", url: "https://x", headers: "nonsense" }).faults).toHaveProperty(
+    "headers",
+  );
+});
+
+test("an exporter as it is shown is what would be saved; header values are not known here", () => {
+  const body = readExporter({
+    ...NEW,
+    name: "grafana",
+    url: "https://otlp.example.com",
+    agents: ["bob"],
+  }).body;
+  const shown = valuesOf({ ...body, headers: ["authorization"] } as unknown as ExporterItem);
+  expect(shown.headers).toBe("");
+  expect(shown.severity_min).toBe("1");
+  expect(leastOf("1")).toHaveLength(5);
+  expect(leastOf("10").at(-1)?.label).toBe("severity 10 and above");
+  expect(readExporter(shown).body).toEqual(body);
+  expect(Object.keys(readExporter(NEW).faults ?? {})).toEqual(["name", "url"]);
+});

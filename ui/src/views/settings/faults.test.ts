@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { faultsOf, fieldOf } from "./faults";
+import { secondsOf, spanFault, spansOf, spanText } from "./spans";
+
+const problem = (reason: string, message: string, faults: { path: string; problem: string }[] = []) => ({
+  reason,
+  message,
+  faults,
+});
+
+test("a fault with a path stands at its field, the longest name first", () => {
+  expect(fieldOf("$.mapping.target.agent", ["target", "intent"])).toBe("target");
+  expect(fieldOf("loop_below", ["loop_below"])).toBe("loop_below");
+  expect(fieldOf("nowhere", ["name"])).toBeUndefined();
+  const told = faultsOf(
+    problem("bad_settings", "nothing was changed. …", [
+      { path: "window", problem: "Expected `int` >= 2" },
+      { path: "$", problem: "there is no such setting" },
+    ]),
+    ["window"],
+  );
+  expect(told).toEqual({ at: { window: "Expected `int` >= 2" }, rest: "$: there is no such setting" });
+});
+
+test("a reason that is about one member stands there, with the gateway's sentence", () => {
+  expect(faultsOf(problem("bad_url", "the receiver's address is not public"), ["name", "url"])).toEqual({
+    at: { url: "The receiver's address is not public" },
+    rest: null,
+  });
+  expect(faultsOf(problem("bad_url", "no"), ["name"])).toEqual({ at: {}, rest: "No" });
+  expect(faultsOf(problem("name_taken", "another one is called so already"), ["name"]).at.name).toContain(
+    "called so",
+  );
+});
+
+test("what the doors call not valid, and sentences that begin with a member, find their fields", () => {
+  const unfit = problem("bad_request", "not valid: name, url; see /docs for the expected form");
+  expect(Object.keys(faultsOf(unfit, ["name", "url"]).at)).toEqual(["name", "url"]);
+  expect(faultsOf(problem("bad_rule", "pattern: each repeat needs an end"), ["pattern"])).toEqual({
+    at: { pattern: "Each repeat needs an end" },
+    rest: null,
+  });
+  const mapping = problem("bad_mapping", "mapping.when is no expression; mapping.intent is too long");
+  expect(faultsOf(mapping, ["when", "intent"]).at).toEqual({
+    when: "Is no expression",
+    intent: "Is too long",
+  });
+  expect(faultsOf(problem("bad_rule", "queue_depth is watched for a capability"), ["name"]).rest).toBe(
+    "Queue_depth is watched for a capability",
+  );
+});
+
+test("spans are said and read", () => {
+  expect([0, 45, 90, 300, 5_400, 7_200, 86_400].map(spanText)).toEqual([
+    "0 s",
+    "45 s",
+    "90 s",
+    "5 min",
+    "90 min",
+    "2 h",
+    "1 d",
+  ]);
+  expect(["90", "5min", " 1 h ", "7 d", "soon", "", "-3", "1 year"].map(secondsOf)).toEqual([
+    90,
+    300,
+    3_600,
+    604_800,
+    null,
+    null,
+    null,
+    null,
+  ]);
+  expect(spanFault("never", 0, 60)).toContain("Write a time");
+  expect(spanFault("2 min", 0, 60)).toBe("From 0 s to 1 min.");
+  expect(spanFault("60", 0, 60)).toBeUndefined();
+  expect(spansOf("30, 2 min, 1 h")).toEqual([30, 120, 3_600]);
+  expect(spansOf("30, later")).toBeNull();
+  expect(spansOf("")).toEqual([]);
+});

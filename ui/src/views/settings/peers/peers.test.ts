@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import type { PeerItem } from "~/protocol/openapi";
+import { NEW, readPeer, standingOf } from "./peers";
+
+test("a fork outshouts whatever was last answered", () => {
+  const peer = { asked: { state: "cosigned" }, fork: null } as PeerItem;
+  expect(standingOf(peer).word).toBe("✓ cosigned");
+  expect(standingOf({ ...peer, fork: { kind: "rollback" } } as PeerItem)).toEqual({
+    tone: "alert",
+    word: "! rollback",
+  });
+});
+
+test("a peer needs a name and a key; addresses may be left out", () => {
+  expect(Object.keys(readPeer(NEW).faults ?? {})).toEqual(["name", "vkey"]);
+  expect(readPeer({ ...NEW, name: "them", vkey: "a+b+c" }).body).toEqual({
+    name: "them",
+    vkey: "a+b+c",
+    url: null,
+    log_url: null,
+  });
+});
