@@ -29,7 +29,11 @@ ROUTES = (
     "/registry/{agent_id:path}",
     "/scheduler",
     "/forensics",
+    "/forensics/{board:str}",
+    "/forensics/message/{message_id:path}",
     "/god-mode",
+    "/settings",
+    "/settings/{section:str}",
     "/inbox",
 )
 POLICY = "; ".join(

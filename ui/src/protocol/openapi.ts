@@ -497,6 +497,19 @@ export type ChangedRule = {
   quorum?: number;
 };
 
+export type CheckpointItem = {
+  checkpoint: string;
+  root: string;
+  signed_at: string;
+  size: number;
+  witnesses: LogWitness[];
+};
+
+export type CheckpointList = {
+  items: CheckpointItem[];
+  next_cursor: string | null;
+};
+
 export type Circuit = {
   state: "open" | "closed";
 };
@@ -3685,11 +3698,13 @@ export interface Answers {
   "GET /v1/annotations": AnnotationList;
   "GET /v1/annotations/categories": CategoryList;
   "DELETE /v1/annotations/{annotation_id}": RemovedAnnotation;
+  "GET /v1/audit/checkpoints": CheckpointList;
   "GET /v1/audit/consistency": ConsistencyAnswer;
   "GET /v1/audit/entity/{entity_id}": PageOfAuditEvent;
   "GET /v1/audit/log": LogAnswer;
   "POST /v1/audit/log/rotate": LogAnswer;
   "GET /v1/audit/proof/{audit_event_id}": ProofAnswer;
+  "GET /v1/audit/records": unknown;
   "GET /v1/audit/tenant": PageOfAuditEvent;
   "GET /v1/audit/trace/{trace_id}": PageOfAuditEvent;
   "POST /v1/audit/verify": VerifyAnswer;
@@ -3969,10 +3984,12 @@ export interface Queries {
   "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "rule" | "status_alert" | null; cursor?: string | null; limit?: number };
   "GET /v1/alerts/open": { cursor?: string | null; limit?: number };
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/checkpoints": { over?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
   "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
-  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/records": { after?: number; limit?: number };
+  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; entity_id?: string | null; trace_id?: string | null; event_type?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
   "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; cursor?: string | null; limit?: number };
