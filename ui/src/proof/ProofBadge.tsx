@@ -1,13 +1,18 @@
 // How far an event is proven: recorded, sealed under a signed checkpoint, verified by this very browser. "Verify here"
 // makes the proof out of bytes, tiles and checkpoint, and shows each step; a break is told with what to do.
 import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import type { Problem } from "~/api/client";
 import { useAnswer } from "~/api/questions";
 import { Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
+import { Shown } from "~/widgets/Panel";
 import { numberOf } from "./event";
+import { lineOfBytes } from "./key";
 import classes from "./Proof.module.css";
 import { base64, hex } from "./sha256";
+import { http } from "./source";
 import type { PathPart } from "./tree";
 import { useProof, verifyHere } from "./verdicts";
 import { type Outcome, type Proof, STEPS, type Step, type StepId } from "./verify";
@@ -43,6 +48,26 @@ export function ProofBadge({ audit_event_id }: { audit_event_id: string }) {
       </div>
       {proof?.state === "broken" && !busy && <WhatToDo number={number} />}
     </section>
+  );
+}
+
+/** The same for somebody who knows an event by its number: a step, a message. */
+export function ProofOf({ sequence_number }: { sequence_number: number }) {
+  const asked = useQuery<string | null, Problem>({
+    queryKey: ["/v1/audit/records", "id", sequence_number],
+    queryFn: async ({ signal }) => {
+      const raw = await http.records(sequence_number - 1, 1, signal);
+      const found = JSON.parse(new TextDecoder().decode(lineOfBytes(raw)) || "{}") as {
+        audit_event_id?: string;
+      };
+      return found.audit_event_id ?? null;
+    },
+    staleTime: 60_000,
+  });
+  return (
+    <Shown asked={asked} rows={1}>
+      {(id) => (id ? <ProofBadge audit_event_id={id} /> : <span>Its event was not found.</span>)}
+    </Shown>
   );
 }
 

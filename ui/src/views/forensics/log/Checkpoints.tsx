@@ -1,9 +1,7 @@
 // Every checkpoint that was signed, newest first: how large the log was, its root, who cosigned. One of them opens to its
 // exact note, and can be held against the newest in this browser.
 import { Button } from "@mantine/core";
-import { useEffect, useMemo, useState } from "react";
-import { get } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useState } from "react";
 import { BadNote, lineOf, NO_ED25519, readCheckpoint, readKey, verifies } from "~/proof/note";
 import { http } from "~/proof/source";
 import { BadTree, goesOnFrom } from "~/proof/tree";
@@ -13,6 +11,7 @@ import { Ago, Id } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
 import { Panel, Shown } from "~/widgets/Panel";
+import { usePaged } from "../usePaged";
 import classes from "./Log.module.css";
 
 const COLUMNS: readonly Column<CheckpointItem>[] = [
@@ -29,31 +28,12 @@ const COLUMNS: readonly Column<CheckpointItem>[] = [
 
 const short = (name: string) => (name.length > 26 ? `${name.slice(0, 12)}…${name.slice(-12)}` : name);
 
+const QUERY = { limit: 100 };
+const bySize = (one: CheckpointItem) => one.size;
+
 export function Checkpoints({ log }: { log: LogAnswer }) {
   const [url, setUrl] = useUrl();
-  const first = useAnswer("/v1/audit/checkpoints", { limit: 100 }, { every: 5_000, keep: true });
-  const [older, setOlder] = useState<{ items: CheckpointItem[]; next: string | null | undefined }>({
-    items: [],
-    next: undefined,
-  });
-  const [busy, setBusy] = useState(false);
-  const newest = first.data?.items;
-  const rows = useMemo(() => {
-    const known = new Map<number, CheckpointItem>();
-    for (const one of [...(newest ?? []), ...older.items]) known.set(one.size, one);
-    return [...known.values()].sort((a, b) => b.size - a.size);
-  }, [newest, older.items]);
-  const more = older.next === undefined ? first.data?.next_cursor : older.next;
-  const fetchMore = async () => {
-    if (!more || busy) return;
-    setBusy(true);
-    try {
-      const page = await get("/v1/audit/checkpoints", { query: { cursor: more, limit: 200 } });
-      setOlder(({ items }) => ({ items: [...items, ...page.items], next: page.next_cursor }));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { first, rows, more, fetchMore } = usePaged("/v1/audit/checkpoints", QUERY, bySize, 5_000);
   const chosen = rows.find((one) => String(one.size) === url.cp);
   return (
     <Panel title="Checkpoints" aside={`${rows.length.toLocaleString("en")}${more ? "+" : ""} shown`}>
@@ -67,7 +47,7 @@ export function Checkpoints({ log }: { log: LogAnswer }) {
               keyOf={(one) => String(one.size)}
               current={url.cp}
               onOpen={(one) => setUrl({ cp: url.cp === String(one.size) ? null : String(one.size) }, true)}
-              onEnd={() => void fetchMore()}
+              onEnd={fetchMore}
             />
             {chosen && <OneCheckpoint key={chosen.size} item={chosen} log={log} />}
           </div>
@@ -81,7 +61,6 @@ type Found = { tone: string; mark: string; word: string; sentence: string } | "b
 
 function OneCheckpoint({ item, log }: { item: CheckpointItem; log: LogAnswer }) {
   const [found, setFound] = useState<Found>(null);
-  useEffect(() => setFound(null), []);
   const check = async () => {
     setFound("busy");
     setFound(await compared(item, log));
