@@ -75,10 +75,11 @@ def test_checkpoints_are_listed_newest_first_and_found_by_the_event_they_hold_s6
         sizes.append(signed(own)["size"])
     http = own.http("viewer")
     found: list[Json] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page = http.get("/v1/audit/checkpoints", params={"limit": 2, "cursor": cursor or None}).json()
-        found, cursor = found + page["items"], page["next_cursor"]
+    more: Json = {"limit": 2}
+    while more:
+        page = http.get("/v1/audit/checkpoints", params=more).json()
+        found += page["items"]
+        more = {"limit": 2, "cursor": page["next_cursor"]} if page["next_cursor"] else {}
     assert [one["size"] for one in found] == sorted((one["size"] for one in found), reverse=True)
     assert set(sizes) <= {one["size"] for one in found}
     key = note.Verifier.from_vkey(signed(own)["vkey"])

@@ -34,7 +34,12 @@ export function Boards({
               {group !== undefined && group !== boards[n - 1]?.group && (
                 <span className={classes.group}>{group}</span>
               )}
-              <Link to={to} search={{}} aria-current={to === current ? "page" : undefined}>
+              <Link
+                to={to}
+                search={{}}
+                activeOptions={{ exact: true }}
+                aria-current={to === current ? "page" : undefined}
+              >
                 {name}
                 {count !== undefined && <span className={classes.count}>{count}</span>}
               </Link>

@@ -27,17 +27,17 @@ const COLUMNS: readonly Column<Read>[] = [
         </span>
       );
     },
-    width: 210,
+    width: 170,
   },
   {
     id: "severity",
     title: "Severity",
     cell: (row) => <Tag tone={toneOf(row.severity).tone}>{row.severityWord.toLowerCase()}</Tag>,
-    width: 84,
-    from: 620,
+    width: 76,
+    from: 880,
   },
-  { id: "who", title: "Who", cell: (row) => row.who, width: 170, from: 520 },
-  { id: "summary", title: "What", cell: (row) => row.summary, from: 760 },
+  { id: "who", title: "Who", cell: (row) => row.who, width: 150, from: 520 },
+  { id: "summary", title: "What", cell: (row) => row.summary, from: 640 },
   { id: "at", title: "When", cell: (row) => <Ago at={row.at} />, width: 84 },
   {
     id: "number",

@@ -139,14 +139,8 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
       <h3>Chain</h3>
       <ol className={classes.chain} aria-label="Its place in the chain">
         <li>
-          <Button
-            size="compact-xs"
-            variant="default"
-            disabled={number <= 1}
-            aria-label="The event before"
-            onClick={() => go(number - 1)}
-          >
-            ← {(number - 1).toLocaleString("en")}
+          <Button size="compact-xs" variant="default" disabled={number <= 1} onClick={() => go(number - 1)}>
+            <span className="unseen">the event before </span>← {(number - 1).toLocaleString("en")}
           </Button>
           <Id id={previous_hash} length={22} />
         </li>
@@ -154,12 +148,8 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
           <b>this</b> <Id id={event_hash} length={22} />
         </li>
         <li>
-          <Button
-            size="compact-xs"
-            variant="default"
-            aria-label="The event after"
-            onClick={() => go(number + 1)}
-          >
+          <Button size="compact-xs" variant="default" onClick={() => go(number + 1)}>
+            <span className="unseen">the event after </span>
             {(number + 1).toLocaleString("en")} →
           </Button>
         </li>

@@ -15,7 +15,7 @@ import { usePaged } from "../usePaged";
 import classes from "./Log.module.css";
 
 const COLUMNS: readonly Column<CheckpointItem>[] = [
-  { id: "size", title: "Entries", cell: (one) => one.size.toLocaleString("en"), width: 90, figure: true },
+  { id: "size", title: "Entries", cell: (one) => one.size.toLocaleString("en"), width: 90 },
   { id: "at", title: "Signed", cell: (one) => <Ago at={one.signed_at} />, width: 90 },
   { id: "root", title: "Root", cell: (one) => <Id id={one.root} length={16} />, from: 420 },
   {
