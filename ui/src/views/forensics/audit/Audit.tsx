@@ -61,11 +61,13 @@ export function Audit() {
   // "The last hour" is that of when it was chosen; the live top goes on from there.
   const query = useMemo(() => queryOf(asked, Date.now()), [asked]);
   const [isLive, setLive] = useState(true);
+  // Rows that move while one walks them lead Enter astray.
+  const [isWalked, setWalked] = useState(false);
   const { first, rows, more, busy, problem, fetchMore } = usePaged(
     "/v1/audit/tenant",
     query,
     byNumber,
-    isLive && 3_000,
+    isLive && !isWalked && 3_000,
   );
   const lines = useMemo(() => rows.map(readEvent).sort((a, b) => b.number - a.number), [rows]);
   const chosen = url.event ? numberOf(url.event) : Number(url.seq) || null;
@@ -98,15 +100,17 @@ export function Audit() {
           />
           {first.data ? (
             lines.length > 0 ? (
-              <Grid
-                label="Audit events"
-                columns={COLUMNS}
-                rows={lines}
-                keyOf={(row) => row.id}
-                current={lines.find((line) => line.number === chosen)?.id}
-                onOpen={(row) => setUrl({ event: row.id, seq: null }, chosen !== null)}
-                onEnd={fetchMore}
-              />
+              <div className={classes.table} onFocus={() => setWalked(true)} onBlur={() => setWalked(false)}>
+                <Grid
+                  label="Audit events"
+                  columns={COLUMNS}
+                  rows={lines}
+                  keyOf={(row) => row.id}
+                  current={lines.find((line) => line.number === chosen)?.id}
+                  onOpen={(row) => setUrl({ event: row.id, seq: null }, chosen !== null)}
+                  onEnd={fetchMore}
+                />
+              </div>
             ) : isAsked(asked) ? (
               <Empty>
                 {more ? "Nothing fits among the newest events." : "No event fits."}{" "}
@@ -131,6 +135,7 @@ export function Audit() {
             )}
             {problem && <span className={classes.stale}>Older ones did not come: {problem.message}</span>}
             <span>{lines.length.toLocaleString("en")} events shown</span>
+            {isLive && isWalked && <span>New events wait while you are in the table.</span>}
             {more && (
               <button type="button" className={classes.link} disabled={busy} onClick={fetchMore}>
                 {busy ? "looks further back…" : "look further back"}
