@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from observatory.ledger import note
 from observatory.ledger.verify import ChainCheck
-from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import decision_log
 from tests.waiting import until
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def own(either_server: Server, tmp_path: Path) -> Iterator[Tenant]:
-    made = Tenant(either_server, tmp_path / "own")
-    yield made
-    made.stop()
 
 
 def signed(own: Tenant) -> Json:
@@ -42,38 +30,42 @@ def lines(own: Tenant, **query: Any) -> list[bytes]:
     return answer.content.splitlines()
 
 
-def test_events_come_in_their_exact_bytes_one_a_line_in_pages_s690(own: Tenant) -> None:
+def test_events_come_in_their_exact_bytes_one_a_line_in_pages_s690(either_tenant: Tenant) -> None:
     """S690: what is served is what was hashed; pages follow each other by number, and end short."""
-    own.send_lines([json.dumps(decision_log()).encode() for _ in range(12)])
-    size = signed(own)["size"]
+    either_tenant.send_lines([json.dumps(decision_log()).encode() for _ in range(12)])
+    size = signed(either_tenant)["size"]
     whole: list[bytes] = []
-    while page := lines(own, after=len(whole), limit=5):
+    while page := lines(either_tenant, after=len(whole), limit=5):
         assert len(page) <= 5
         whole += page
     assert len(whole) >= size
-    check = ChainCheck(own.tenant_id)
-    leaves = [own.http("viewer").get(f"/v1/log/{own.tenant_id}/tile/0/000.p/{size}").content]
+    check = ChainCheck(either_tenant.tenant_id)
+    leaves = [
+        either_tenant.http("viewer").get(f"/v1/log/{either_tenant.tenant_id}/tile/0/000.p/{size}").content
+    ]
     rows = [
         (number, record, leaves[0][32 * (number - 1) : 32 * number])
         for number, record in enumerate(whole[:size], 1)
     ]
     assert check.feed(rows) and check.result().valid
     event = json.loads(whole[-1])
-    proof = own.http("viewer").get(f"/v1/audit/proof/{event['audit_event_id']}").json()
+    proof = either_tenant.http("viewer").get(f"/v1/audit/proof/{event['audit_event_id']}").json()
     assert sha256(whole[-1]).hexdigest() == sha256(proof["record"].encode()).hexdigest()
-    assert lines(own, after=1 << 39) == []
+    assert lines(either_tenant, after=1 << 39) == []
     for query in ("limit=0", "limit=5001", "after=-1", "after=x"):
-        assert own.http("viewer").get(f"/v1/audit/records?{query}").status_code == 400
-    assert own.http("nobody").get("/v1/audit/records").status_code == 401
+        assert either_tenant.http("viewer").get(f"/v1/audit/records?{query}").status_code == 400
+    assert either_tenant.http("nobody").get("/v1/audit/records").status_code == 401
 
 
-def test_checkpoints_are_listed_newest_first_and_found_by_the_event_they_hold_s691(own: Tenant) -> None:
+def test_checkpoints_are_listed_newest_first_and_found_by_the_event_they_hold_s691(
+    either_tenant: Tenant,
+) -> None:
     """S691: each with its note as it was signed; `over` names the oldest that holds an event."""
     sizes = []
     for _ in range(3):
-        own.send(decision_log())
-        sizes.append(signed(own)["size"])
-    http = own.http("viewer")
+        either_tenant.send(decision_log())
+        sizes.append(signed(either_tenant)["size"])
+    http = either_tenant.http("viewer")
     found: list[Json] = []
     more: Json = {"limit": 2}
     while more:
@@ -82,7 +74,7 @@ def test_checkpoints_are_listed_newest_first_and_found_by_the_event_they_hold_s6
         more = {"limit": 2, "cursor": page["next_cursor"]} if page["next_cursor"] else {}
     assert [one["size"] for one in found] == sorted((one["size"] for one in found), reverse=True)
     assert set(sizes) <= {one["size"] for one in found}
-    key = note.Verifier.from_vkey(signed(own)["vkey"])
+    key = note.Verifier.from_vkey(signed(either_tenant)["vkey"])
     for one in found:
         text, names = note.open(one["checkpoint"].encode(), [key])
         assert note.parse_checkpoint(text)[1] == one["size"] and names and one["witnesses"] == []
@@ -91,12 +83,12 @@ def test_checkpoints_are_listed_newest_first_and_found_by_the_event_they_hold_s6
     assert http.get("/v1/audit/checkpoints", params={"over": 1 << 39}).json()["items"] == []
 
 
-def test_events_are_found_by_type_who_and_session_together_s692(own: Tenant) -> None:
+def test_events_are_found_by_type_who_and_session_together_s692(either_tenant: Tenant) -> None:
     """S692: one question with several conditions; a page by type may be short and leads on."""
     one, other = (decision_log(identity={"agent_id": f"who-{n}"}) for n in (1, 2))
-    session = own.send(one).json()["session_id"]
-    own.send(other)
-    http = own.http("viewer")
+    session = either_tenant.send(one).json()["session_id"]
+    either_tenant.send(other)
+    http = either_tenant.http("viewer")
 
     def ask(**query: Any) -> list[Json]:
         answer = http.get("/v1/audit/tenant", params=query)
@@ -112,7 +104,7 @@ def test_events_are_found_by_type_who_and_session_together_s692(own: Tenant) -> 
     assert ask(event_type="message_delivered", entity_id="who-2", trace_id=session) == []
     assert ask(event_type='x"y') == [] and ask(event_type="message_delivered", severity_min=21) == []
     assert {one["body"]["event_type"] for one in ask(event_type="tenant_created")} == {"tenant_created"}
-    own.send_lines([json.dumps(decision_log()).encode() for _ in range(5)])
+    either_tenant.send_lines([json.dumps(decision_log()).encode() for _ in range(5)])
     page = http.get("/v1/audit/tenant", params={"event_type": "message_delivered", "limit": 2}).json()
     assert len(page["items"]) == 2 and page["next_cursor"]
     rest = ask(event_type="message_delivered", limit=1000, cursor=page["next_cursor"])

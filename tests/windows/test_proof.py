@@ -48,7 +48,7 @@ def steps(window: Window) -> Locator:
 
 def some_event(server: Server) -> Json:
     """The newest event of a message, once it is under a checkpoint."""
-    query = {"event_type": "message_delivered", "limit": 1}
+    query: Json = {"event_type": "message_delivered", "limit": 1}
     found: Json = server.http("viewer").get("/v1/audit/tenant", params=query).json()["items"][0]
     number = found["hash_chain"]["sequence_number"]
     until(lambda: server.http("viewer").get("/v1/audit/log").json()["size"] >= number)

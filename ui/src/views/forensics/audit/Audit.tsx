@@ -100,6 +100,7 @@ export function Audit() {
           />
           {first.data ? (
             lines.length > 0 ? (
+              // biome-ignore lint/a11y/noStaticElementInteractions: it hears where the focus is and does nothing
               <div className={classes.table} onFocus={() => setWalked(true)} onBlur={() => setWalked(false)}>
                 <Grid
                   label="Audit events"
