@@ -115,9 +115,9 @@ def test_an_event_is_found_opened_and_proven_here_and_each_lie_is_named_s682_s68
             "event_hash",
         ),
         ("Path", r"/tile/", lambda raw: bytes(len(raw)), "does not lead to the root"),
-        ("Path", r"/tile/", lambda raw: raw[:-32], "shorter"),
+        ("Path", r"/tile/", lambda raw: raw[:32], "shorter"),
         ("Signature", r"/log/.*/checkpoint", _other_signature, "wrong"),
-        ("Signature", r"/v1/audit/log$", _other_key, "did not sign|not that of its name"),
+        ("Signature", r"/v1/audit/log$", _other_key, "not that of the log"),
     ]
     for name, where, bend, words in lies:
         undo = bent(window, where, bend)
@@ -191,7 +191,7 @@ def test_the_whole_log_is_verified_here_and_a_break_is_named_with_what_to_do_s68
         expect(run).to_contain_text("sign in")
         page.unroute(failing)
     run.get_by_role("button", name="Go on").click()
-    expect(run).to_contain_text(re.compile(r"All [\d,]+ events held"))
+    expect(run).to_contain_text(re.compile(r"All [\d,]+ events held"), timeout=3 * PATIENCE_MS)
     expect(run).to_contain_text(re.compile(r"[\d,]+ events/s"))
     window.shot("forensics-log")
     window.is_accessible()
