@@ -68,7 +68,7 @@ def test_the_document_may_load_from_this_gateway_only_s50(anyone: httpx2.Client)
 def test_the_routes_of_gateway_and_router_are_the_same() -> None:
     """A page that the router knows can be linked to, and no other answers as if it were one."""
     text = ROUTER.read_text("utf-8")
-    inside = {*re.findall(r'\bat\("([^"]+)"', text), *re.findall(r'path: "([^"]+)"', text)}
+    inside = {*re.findall(r'\bat\(\s*"([^"]+)"', text), *re.findall(r'path: "([^"]+)"', text)}
     outside = {re.sub(r"\{.*?\}", "$", route) for route in windows_door.ROUTES}
     assert outside == {re.sub(r"\$\w+", "$", route) for route in inside}
 

@@ -309,6 +309,11 @@ def test_on_a_phone_a_viewer_sees_and_verifies_and_is_told_what_he_may_not_s685(
     expect(run).to_contain_text(re.compile(r"All \d+ events held"))
     assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
     window.is_accessible()
+    window.go("/forensics/audit?seq=1").settled()
+    expect(badge(window)).to_be_visible()
+    panel = window.role("complementary", "Event").bounding_box()
+    table = window.role("table", "Audit events").bounding_box()
+    assert panel and table and panel["y"] + panel["height"] <= table["y"], "the event above its list"
     window.go("/forensics/audit?seq=99999").settled()
     expect(window.role("complementary", "Event")).to_contain_text("There is no event 99,999 yet")
     window.go("/forensics/audit?event=nonsense").settled()

@@ -88,7 +88,7 @@ export function Audit() {
   return (
     <section className={classes.view} aria-label="Audit log">
       <h1 className="unseen">Audit log</h1>
-      <div className={classes.inside} data-open={chosen !== null || undefined}>
+      <div className={classes.inside} data-open={(url.event ?? url.seq) !== undefined || undefined}>
         <div className={classes.main}>
           <FilterBar
             asked={asked}
