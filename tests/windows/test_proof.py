@@ -56,10 +56,10 @@ def some_event(server: Server) -> Json:
 
 
 @pytest.mark.req(119, 407, 450)
-def test_an_event_is_found_opened_and_proven_here_and_each_lie_is_named_s682_s683_s686(
+def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
     atlas: Server, opened: Open
 ) -> None:
-    """S682, S683, S686: filters in the address, the record in the seed's shape, the proof step by step."""
+    """S680, S681, S682, S683, S686: filters, the proof step by step; bent bytes, tiles, notes."""
     event = some_event(atlas)
     window = opened(atlas, "/forensics/audit?type=message_delivered", role="viewer")
     page = window.page
