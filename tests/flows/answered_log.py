@@ -28,6 +28,11 @@ def proven(own: Tenant) -> Answers:
     yield "audit_consistency", http.get("/v1/audit/consistency?from=1&to=2")
     yield "audit_consistency", http.get("/v1/audit/consistency?from=2&to=1")
     yield "audit_consistency", http.get("/v1/audit/consistency")
+    yield "audit_records", http.get("/v1/audit/records?limit=2")
+    yield "audit_records", http.get("/v1/audit/records?limit=0")
+    yield "list_checkpoints", http.get("/v1/audit/checkpoints?limit=1")
+    yield "list_checkpoints", http.get("/v1/audit/checkpoints?over=1")
+    yield "list_checkpoints", http.get("/v1/audit/checkpoints?cursor=none")
     log = f"/v1/log/{own.tenant_id}"
     yield "log_checkpoint", http.get(f"{log}/checkpoint")
     yield "log_checkpoint", http.get("/v1/log/tnt_none/checkpoint")

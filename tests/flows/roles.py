@@ -50,6 +50,8 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "audit_log": (READERS, None),
     "audit_proof": (READERS, None),
     "audit_consistency": (READERS, None),
+    "audit_records": (READERS, None),
+    "list_checkpoints": (READERS, None),
     "rotate_log_key": ({"admin"}, None),
     "log_checkpoint": (READERS, None),
     "log_tile": (READERS, None),

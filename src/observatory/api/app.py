@@ -27,6 +27,7 @@ from observatory.api.alert_rules import alert_rules_router
 from observatory.api.alerts import alerts
 from observatory.api.annotations import annotations_router
 from observatory.api.answers import Refusal, json
+from observatory.api.audit_records import audit_reading
 from observatory.api.auth import COOKIE
 from observatory.api.budgets import budgets
 from observatory.api.cascade import cascade_router
@@ -262,6 +263,7 @@ HANDLERS: list[Any] = [
     logout,
     forensics,
     proof_log,
+    audit_reading,
     evidence_router,
     exports_router,
     violations_router,

@@ -83,15 +83,32 @@ class ConsistencyAnswer(msgspec.Struct, kw_only=True, rename={"from_size": "from
     vkeys: list[str]
 
 
+class CheckpointItem(msgspec.Struct, kw_only=True):
+    """`checkpoint` is the note as it was signed, with the lines of its witnesses."""
+
+    size: int
+    root: str
+    signed_at: str
+    checkpoint: str
+    witnesses: list[LogWitness]
+
+
+class CheckpointList(msgspec.Struct, kw_only=True):
+    items: list[CheckpointItem]
+    next_cursor: str | None
+
+
 LOG_ANSWERS: dict[str, Any] = {
     "audit_log": LogAnswer,
     "rotate_log_key": LogAnswer,
     "audit_proof": ProofAnswer,
     "audit_consistency": ConsistencyAnswer,
+    "list_checkpoints": CheckpointList,
 }
 # What is not JSON when it is heard: operation → media types.
 LOG_PLAIN: dict[str, tuple[str, ...]] = {
     "audit_proof": ("text/plain",),
+    "audit_records": ("application/x-ndjson",),
     "log_checkpoint": ("text/plain",),
     "log_tile": ("application/octet-stream",),
 }

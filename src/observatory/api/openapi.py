@@ -41,6 +41,7 @@ ALSO_GOOD = {
 # They name an agent, a session or a step by a parameter of the query.
 NAMING = ("compare_sessions", "list_facts", "read_memory", "drift", "start_thought_session", "record_thought")
 PLAIN = LOG_PLAIN | PEER_PLAIN
+BROKEN_LOG = ("audit_proof", "audit_consistency", "list_checkpoints", "log_tile", "session_evidence")
 SETTINGS = ("put_detectors", "put_regions")  # they list every fault
 # Their content is a message, judged as one.
 JUDGED = ("rewrite", "edit", "respond_decision")
@@ -146,7 +147,7 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
             codes["404"] = "There is no such session"
         if name in ("audit_verify", "audit_consistency", "rotate_log_key"):
             codes["409"] = "The log is not signed so far"
-        if name in ("audit_proof", "audit_consistency", "log_tile", "session_evidence"):
+        if name in BROKEN_LOG:
             codes["500"] = "The stored log is broken"
     else:
         operation["security"] = []

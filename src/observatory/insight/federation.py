@@ -15,4 +15,7 @@ class FederationRows(Protocol):
     async def first_over(self, tenant_id: str, number: int) -> Checkpoint | None:
         """The oldest checkpoint that holds the event of this number; None while there is none."""
 
+    async def checkpoints(self, tenant_id: str, before: int | None, limit: int) -> list[Checkpoint]:
+        """Newest first; `before` is the size of the last one of the page before."""
+
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]: ...

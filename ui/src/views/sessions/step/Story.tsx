@@ -8,6 +8,7 @@ import { ms, short } from "~/widgets/words";
 import { GateHere } from "./Gate";
 import type { Lit } from "./lit";
 import { Notes, ReviewStep } from "./Notes";
+import { StepProof } from "./Proof";
 import { Place, Reach } from "./Reach";
 import { Reasoning } from "./Reasoning";
 import { Remembered } from "./Remembered";
@@ -89,6 +90,9 @@ export function Story({ told, branch, goTo, light }: Props) {
         <Spent told={told} branch={branch} />
       </Chapter>
       <Intervened told={told} />
+      <Chapter title="Proof">
+        <StepProof told={told} />
+      </Chapter>
       {told.low_confidence && (
         <Chapter title="Review">
           <ReviewStep told={told} />

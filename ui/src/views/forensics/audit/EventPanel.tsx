@@ -1,0 +1,171 @@
+// One event from its exact bytes: who, what, where; its place in the chain (before – this – next), its proof, and the
+// whole record in the seed's shape. A record that is bent is shown as it is: reading never stops.
+import { Button, CloseButton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { bytes, type Problem } from "~/api/client";
+import { checkRecord } from "~/proof/event";
+import { ProofBadge } from "~/proof/ProofBadge";
+import type { AuditEvent } from "~/protocol/openapi";
+import { Ago, Id } from "~/widgets/Figures";
+import { Json } from "~/widgets/Json";
+import { Tag } from "~/widgets/Mark";
+import { Empty, Shown } from "~/widgets/Panel";
+import classes from "./Audit.module.css";
+import { readBytes, readEvent, toneOf } from "./reading";
+
+const PATH = "/v1/audit/records";
+
+function useRecord(number: number) {
+  return useQuery<{ event: AuditEvent | null; text: string; raw: Uint8Array }, Problem>({
+    queryKey: [PATH, {}, { after: number - 1 }],
+    queryFn: async ({ signal }) => {
+      const raw = await bytes(PATH, { query: { after: number - 1, limit: 1 }, signal });
+      return { ...readBytes(raw), raw: raw.subarray(0, raw.indexOf(10) < 0 ? raw.length : raw.indexOf(10)) };
+    },
+    staleTime: 60_000,
+  });
+}
+
+interface Props {
+  number: number;
+  id: string | undefined;
+  go: (number: number) => void;
+  close: () => void;
+}
+
+export function EventPanel({ number, id, go, close }: Props) {
+  const asked = useRecord(number);
+  return (
+    <div className={classes.panel}>
+      <header className={classes.panelHead}>
+        <h2>Event {number.toLocaleString("en")}</h2>
+        <CloseButton size="sm" aria-label="Close the event" onClick={close} />
+      </header>
+      <Shown asked={asked} rows={10}>
+        {({ event, text, raw }) =>
+          text === "" || (event && id && event.audit_event_id !== id) ? (
+            <Empty>
+              {id
+                ? "No event of this tenant has that id."
+                : `There is no event ${number.toLocaleString("en")} yet, or it is missing.`}
+            </Empty>
+          ) : (
+            <OneEvent {...{ number, event, text, raw, go }} />
+          )
+        }
+      </Shown>
+    </div>
+  );
+}
+
+interface Opened {
+  number: number;
+  event: AuditEvent | null;
+  text: string;
+  raw: Uint8Array;
+  go: (number: number) => void;
+}
+
+function OneEvent({ number, event, text, raw, go }: Opened) {
+  const bent = whatIsBent(raw, text, event, number);
+  if (!event)
+    return (
+      <>
+        <p className={classes.bent} role="alert">
+          {bent}
+        </p>
+        <pre className={classes.raw}>{text}</pre>
+      </>
+    );
+  const read = readEvent(event);
+  const { previous_hash, event_hash } = event.hash_chain;
+  return (
+    <>
+      <div className={classes.what}>
+        <Tag tone={toneOf(read.severity).tone}>
+          <span aria-hidden>{toneOf(read.severity).mark}</span> {read.severityWord.toLowerCase()}
+        </Tag>{" "}
+        <b>{read.type.replaceAll("_", " ")}</b>
+        <p>{read.summary}</p>
+      </div>
+      {bent && (
+        <p className={classes.bent} role="alert">
+          {bent}
+        </p>
+      )}
+      <dl className={classes.facts}>
+        <dt>When</dt>
+        <dd>
+          <Ago at={read.at} />
+        </dd>
+        <dt>Who</dt>
+        <dd>
+          <Id id={read.who} length={26} />
+          {read.whom && (
+            <>
+              {" → "}
+              <Id id={read.whom} length={26} />
+            </>
+          )}
+        </dd>
+        {read.session && (
+          <>
+            <dt>Session</dt>
+            <dd>
+              <Link to="/sessions/$sessionId" params={{ sessionId: read.session }}>
+                {read.session.slice(0, 18)}…
+              </Link>
+            </dd>
+          </>
+        )}
+        {read.message && (
+          <>
+            <dt>Message</dt>
+            <dd>
+              <Link to="/forensics/message/$messageId" params={{ messageId: read.message }}>
+                exact bytes and proof
+              </Link>
+            </dd>
+          </>
+        )}
+        <dt>Id</dt>
+        <dd>
+          <Id id={event.audit_event_id} length={26} />
+        </dd>
+      </dl>
+      <h3>Proof</h3>
+      <ProofBadge audit_event_id={event.audit_event_id} />
+      <h3>Chain</h3>
+      <ol className={classes.chain} aria-label="Its place in the chain">
+        <li>
+          <Button size="compact-xs" variant="default" disabled={number <= 1} onClick={() => go(number - 1)}>
+            <span className="unseen">the event before </span>← {(number - 1).toLocaleString("en")}
+          </Button>
+          <Id id={previous_hash} length={22} />
+        </li>
+        <li aria-current="true">
+          <b>this</b> <Id id={event_hash} length={22} />
+        </li>
+        <li>
+          <Button size="compact-xs" variant="default" onClick={() => go(number + 1)}>
+            <span className="unseen">the event after </span>
+            {(number + 1).toLocaleString("en")} →
+          </Button>
+        </li>
+      </ol>
+      <h3>Record</h3>
+      <Json value={event} label="The record as it is stored" />
+    </>
+  );
+}
+
+/** Said at once, without being asked: a record whose own hash does not fit is never shown as if it were whole. */
+function whatIsBent(raw: Uint8Array, text: string, event: AuditEvent | null, number: number): string | null {
+  try {
+    checkRecord(raw, text, String(event?.resource?.["av.tenant.id"]), number);
+    return null;
+  } catch (error) {
+    return `${(error as Error).message} What is stored is shown as it is.`;
+  }
+}

@@ -1,0 +1,115 @@
+// Every checkpoint that was signed, newest first: how large the log was, its root, who cosigned. One of them opens to its
+// exact note, and can be held against the newest in this browser.
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { BadNote, lineOf, NO_ED25519, readCheckpoint, readKey, verifies } from "~/proof/note";
+import { http } from "~/proof/source";
+import { BadTree, goesOnFrom } from "~/proof/tree";
+import type { CheckpointItem, LogAnswer } from "~/protocol/openapi";
+import { useUrl } from "~/useUrl";
+import { Ago, Id } from "~/widgets/Figures";
+import { type Column, Grid } from "~/widgets/Grid";
+import { Tag } from "~/widgets/Mark";
+import { Panel, Shown } from "~/widgets/Panel";
+import { usePaged } from "../usePaged";
+import classes from "./Log.module.css";
+
+const COLUMNS: readonly Column<CheckpointItem>[] = [
+  { id: "size", title: "Entries", cell: (one) => one.size.toLocaleString("en"), width: 90 },
+  { id: "at", title: "Signed", cell: (one) => <Ago at={one.signed_at} />, width: 90 },
+  { id: "root", title: "Root", cell: (one) => <Id id={one.root} length={16} />, from: 420 },
+  {
+    id: "witnesses",
+    title: "Cosigned by",
+    cell: (one) => one.witnesses.map((witness) => short(witness.name)).join(", ") || "–",
+    from: 300,
+  },
+];
+
+const short = (name: string) => (name.length > 26 ? `${name.slice(0, 12)}…${name.slice(-12)}` : name);
+
+const QUERY = { limit: 100 };
+const bySize = (one: CheckpointItem) => one.size;
+
+export function Checkpoints({ log }: { log: LogAnswer }) {
+  const [url, setUrl] = useUrl();
+  const { first, rows, more, fetchMore } = usePaged("/v1/audit/checkpoints", QUERY, bySize, 5_000);
+  const chosen = rows.find((one) => String(one.size) === url.cp);
+  return (
+    <Panel title="Checkpoints" aside={`${rows.length.toLocaleString("en")}${more ? "+" : ""} shown`}>
+      <Shown asked={first} rows={6}>
+        {() => (
+          <div className={classes.history}>
+            <Grid
+              label="Checkpoints"
+              columns={COLUMNS}
+              rows={rows}
+              keyOf={(one) => String(one.size)}
+              current={url.cp}
+              onOpen={(one) => setUrl({ cp: url.cp === String(one.size) ? null : String(one.size) }, true)}
+              onEnd={fetchMore}
+            />
+            {chosen && <OneCheckpoint key={chosen.size} item={chosen} log={log} />}
+          </div>
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+type Found = { tone: string; mark: string; word: string; sentence: string } | "busy" | null;
+
+function OneCheckpoint({ item, log }: { item: CheckpointItem; log: LogAnswer }) {
+  const [found, setFound] = useState<Found>(null);
+  const check = async () => {
+    setFound("busy");
+    setFound(await compared(item, log));
+  };
+  return (
+    <section className={classes.note} aria-label={`Checkpoint of ${item.size.toLocaleString("en")} entries`}>
+      <pre>{item.checkpoint}</pre>
+      <div className={classes.noteLine}>
+        <Button size="compact-xs" variant="default" loading={found === "busy"} onClick={() => void check()}>
+          Check this one here
+        </Button>
+        {found && found !== "busy" && (
+          <span role="status">
+            <Tag tone={found.tone}>
+              <span aria-hidden>{found.mark}</span> {found.word}
+            </Tag>{" "}
+            {found.sentence}
+          </span>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Its signature by a key of the log, and that the newest log goes on from it. */
+async function compared(item: CheckpointItem, log: LogAnswer): Promise<Found> {
+  try {
+    const [older, newer] = [
+      readCheckpoint(item.checkpoint),
+      readCheckpoint(await http.checkpoint(log.tenant_id)),
+    ];
+    const keys = log.vkeys.map(({ vkey }) => readKey(vkey));
+    const key = keys.toReversed().find((one) => lineOf(older, one));
+    if (!key) throw new BadNote("None of the log's keys signed it.");
+    const holds = await verifies(key, older.text, lineOf(older, key)?.signature ?? new Uint8Array());
+    if (holds === false) throw new BadNote("Its signature is wrong.");
+    await goesOnFrom(http, log.tenant_id, older, newer);
+    const words = `Its tree is the beginning of the ${newer.size.toLocaleString("en")} entries signed now.`;
+    if (holds === null)
+      return {
+        tone: "blocked",
+        mark: "!",
+        word: "half checked",
+        sentence: `${words} Signature not checked: ${NO_ED25519}.`,
+      };
+    return { tone: "good", mark: "✓", word: "held", sentence: `Signed by key ${key.id}. ${words}` };
+  } catch (error) {
+    if (error instanceof BadNote || error instanceof BadTree)
+      return { tone: "alert", mark: "×", word: "BROKEN", sentence: error.message };
+    return { tone: "idle", mark: "–", word: "not checked", sentence: (error as Error).message };
+  }
+}

@@ -1,0 +1,73 @@
+// Thought sessions and their records as they read: what state a session is in, records by task, words of a record. Pure.
+import type { ThoughtItem, ThoughtSessionItem } from "~/protocol/openapi";
+
+export const TYPES: Record<string, { mark: string; word: string }> = {
+  plan: { mark: "◇", word: "plan" },
+  analysis: { mark: "○", word: "analysis" },
+  decision: { mark: "◆", word: "decision" },
+  reflection: { mark: "↺", word: "reflection" },
+};
+
+export function stateOf(
+  session: Pick<ThoughtSessionItem, "sealed_at" | "ended_at" | "verified_records" | "records">,
+) {
+  if (session.sealed_at) return { tone: "good", mark: "◆", word: "sealed" };
+  if (session.ended_at) return { tone: "idle", mark: "·", word: "ended, not sealed" };
+  if (session.verified_records !== null && session.records - session.verified_records <= 1)
+    return { tone: "active", mark: "▸", word: "verified, open" };
+  return { tone: "active", mark: "▸", word: "open" };
+}
+
+/** What is still missing before a session can be sealed, in the order it is to be done; null when nothing is. */
+export function beforeSeal(
+  session: Pick<ThoughtSessionItem, "records" | "verified_records" | "open_tasks">,
+  last: Pick<ThoughtItem, "type"> | undefined,
+): string | null {
+  if (session.records === 0) return "An empty session cannot be sealed: its agent writes records first.";
+  const since = session.records - (session.verified_records ?? 0);
+  if (session.verified_records === null || since > 1)
+    return "First let the gateway verify the chain; then the agent writes its closing reflection.";
+  if (last && last.type !== "reflection") return "The agent must close with a reflection first.";
+  if (session.open_tasks > 0)
+    return `${session.open_tasks} ${session.open_tasks === 1 ? "task is" : "tasks are"} still open.`;
+  return null;
+}
+
+export interface Task {
+  task_id: string;
+  items: ThoughtItem[];
+}
+
+/** In the order tasks were first spoken of. */
+export function byTask(items: readonly ThoughtItem[]): Task[] {
+  const tasks = new Map<string, ThoughtItem[]>();
+  for (const item of items) tasks.set(item.task_id, [...(tasks.get(item.task_id) ?? []), item]);
+  return [...tasks].map(([task_id, own]) => ({ task_id, items: own }));
+}
+
+const NAMED: Record<string, string> = {
+  trajectory: "",
+  observation: "",
+  choice: "chose",
+  alternatives: "over",
+  why: "because",
+  happened: "happened",
+  proved: "proved",
+  uncertain: "uncertain",
+};
+
+/** The words of a record as pairs of a small name and a text, the known ones first. */
+export function wordsOf(content: Record<string, unknown> | null): [name: string, text: string][] {
+  if (content === null) return [];
+  const names = [
+    ...Object.keys(NAMED).filter((name) => name in content),
+    ...Object.keys(content).filter((name) => !(name in NAMED)),
+  ];
+  return names.map((name) => [NAMED[name] ?? name.replaceAll("_", " "), textOf(content[name])]);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) return value.map(textOf).join("; ");
+  return JSON.stringify(value);
+}

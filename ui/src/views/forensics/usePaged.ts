@@ -1,0 +1,59 @@
+// A list that lives at its top and goes back as far as one scrolls: the first page is asked again and again, older
+// ones once. Rows are known by their number, so that what moved from one page to the next is there once.
+import { useMemo, useState } from "react";
+import type { Problem as Refused } from "~/api/client";
+import { call, Problem } from "~/api/client";
+import { useAnswer } from "~/api/questions";
+import type { Answers, Queries } from "~/protocol/openapi";
+
+type Paths = "/v1/audit/tenant" | "/v1/audit/checkpoints" | "/v1/thought-sessions";
+type Item<P extends Paths> = Answers[`GET ${P}`]["items"][number];
+
+interface Older<T> {
+  of: string;
+  items: T[];
+  next: string | null | undefined;
+}
+
+export function usePaged<P extends Paths>(
+  path: P,
+  query: Queries[`GET ${P}`],
+  keyOf: (item: Item<P>) => number | string,
+  every: number | false,
+) {
+  const of = JSON.stringify(query);
+  const first = useAnswer(path, query as never, { every, keep: true });
+  const [kept, setOlder] = useState<Older<Item<P>>>({ of, items: [], next: undefined });
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Refused | null>(null);
+  // Of another question: gone with it.
+  const older = kept.of === of ? kept : { of, items: [], next: undefined };
+  const data = first.data as { items: Item<P>[]; next_cursor: string | null } | undefined;
+  const newest = data?.items;
+  const rows = useMemo(() => {
+    const known = new Map<number | string, Item<P>>();
+    for (const one of [...(newest ?? []), ...older.items])
+      if (!known.has(keyOf(one))) known.set(keyOf(one), one);
+    return [...known.values()];
+  }, [newest, older.items, keyOf]);
+  const more = (older.next === undefined ? data?.next_cursor : older.next) ?? null;
+  const fetchMore = async () => {
+    if (!more || busy) return;
+    setBusy(true);
+    setProblem(null);
+    try {
+      const page = await call<{ items: Item<P>[]; next_cursor: string | null }>("GET", path, {
+        query: { ...(query as Record<string, string>), cursor: more },
+      });
+      // While nothing older was asked for, the first page may have moved on: keep what stood in it.
+      const before = older.next === undefined ? (newest ?? []) : older.items;
+      setOlder({ of, items: [...before, ...page.items], next: page.next_cursor });
+    } catch (error) {
+      if (error instanceof Problem) setProblem(error);
+      else throw error;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { first, rows, more, busy, problem, fetchMore: () => void fetchMore() };
+}
