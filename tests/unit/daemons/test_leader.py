@@ -37,6 +37,9 @@ class Leases:
     async def lease(self, name: str) -> Lease | None:
         return None
 
+    async def leases(self, beginning: str) -> list[Lease]:
+        return []
+
 
 class Hand:
     now = 0.0

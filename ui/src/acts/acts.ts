@@ -237,3 +237,12 @@ export function review(sequence_number: string, verdict: Outcome, note: string |
     () => ({ text: `Recorded: ${{ ok: "it is fine", wrong: "it is wrong", unsure: "unsure" }[verdict]}.` }),
   );
 }
+
+/** Do it, and whatever came of it, ask again what begins with these paths. */
+export async function then<T>(paths: string[], doing: Promise<T>): Promise<T> {
+  try {
+    return await doing;
+  } finally {
+    askAgain(...paths);
+  }
+}

@@ -349,6 +349,7 @@ export type BudgetBody = {
   scope: string;
   soft?: number | null;
   target?: string | null;
+  was?: Caps | null;
 };
 
 export type BudgetBurn = {
@@ -439,6 +440,11 @@ export type CapabilityItem = {
   zombie: number;
 };
 
+export type Caps = {
+  hard?: number | null;
+  soft?: number | null;
+};
+
 export type CascadeEdge = {
   fact_id: string | null;
   from_sequence_number: number;
@@ -489,6 +495,23 @@ export type ChainVerdict = {
   valid: boolean;
 };
 
+export type ChangeJobBody = {
+  at?: string | null;
+  cron?: string | null;
+  grace_s?: number;
+  intent: string;
+  jitter_s?: number;
+  max_tries?: number;
+  misfire?: "skip" | "run_once" | "run_all";
+  name: string;
+  overlap?: "allow" | "skip" | "queue";
+  payload?: Record<string, unknown>;
+  session_id?: string | null;
+  target: JobTarget;
+  was?: string | null;
+  zone?: string;
+};
+
 export type ChangedRule = {
   confirm?: boolean;
   deadline_s?: number | null;
@@ -499,6 +522,19 @@ export type ChangedRule = {
   on_expiry?: "deny" | "approve";
   quorum?: number;
   was?: RuleBody | null;
+};
+
+export type CheckpointItem = {
+  checkpoint: string;
+  root: string;
+  signed_at: string;
+  size: number;
+  witnesses: LogWitness[];
+};
+
+export type CheckpointList = {
+  items: CheckpointItem[];
+  next_cursor: string | null;
 };
 
 export type Circuit = {
@@ -1824,6 +1860,28 @@ export type KillSwitchList = {
   next_cursor: string | null;
 };
 
+export type KillSwitchStanding = {
+  acknowledged: number;
+  agents: number;
+  confirmations_left: number;
+  created_at: string;
+  engaged_at: string | null;
+  event_id: string | null;
+  expires_at: string | null;
+  gateways: ObeyingGateway[];
+  held: number;
+  kill_id: string;
+  later: number;
+  reason: string;
+  released_at: string | null;
+  requested_by: string;
+  scope: "class" | "cluster" | "global";
+  state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
+  target: string | null;
+  told: number;
+  unheard: Unheard[];
+};
+
 export type LatencyAnswer = {
   all: LatencySpread;
   as_of: string;
@@ -1876,6 +1934,12 @@ export type LettersDone = {
   done: string[];
   more: boolean;
   refused: NotDone[];
+};
+
+export type LevelItem = {
+  breaches: boolean;
+  subject: string;
+  value: number;
 };
 
 export type LineItem = {
@@ -2099,6 +2163,7 @@ export type NewHookBody = {
 export type NewInstructions = {
   note?: string;
   text: string;
+  was?: number | null;
 };
 
 export type NewKey = {
@@ -2137,6 +2202,7 @@ export type NewRedaction = {
 
 export type NewRole = {
   role: "viewer" | "auditor" | "approver" | "operator" | "admin" | "agent";
+  was?: "viewer" | "auditor" | "approver" | "operator" | "admin" | "agent" | null;
 };
 
 export type NewRule = {
@@ -2241,6 +2307,13 @@ export type NodeAlarm = {
 export type NotDone = {
   letter_id: string;
   reason: string;
+};
+
+export type ObeyingGateway = {
+  has_obeyed: boolean;
+  is_live: boolean;
+  last_tick_at: string;
+  name: string;
 };
 
 export type OnAgent = {
@@ -2617,6 +2690,13 @@ export type Received = {
   status?: string;
 };
 
+export type RecentRun = {
+  manual: boolean;
+  reason: string | null;
+  scheduled_for: string;
+  state: "dead" | "due" | "held" | "queued" | "refused" | "sent" | "skipped";
+};
+
 export type Reconcile = {
   confirm?: boolean;
   scope: string;
@@ -2863,6 +2943,7 @@ export type RoleAnswer = {
 
 export type RollBack = {
   version: number;
+  was?: number | null;
 };
 
 export type RoomCommanded = {
@@ -3534,6 +3615,33 @@ export type TimeBin = {
   to: string;
 };
 
+export type Timeline = {
+  bin_s: number;
+  from: string;
+  lanes: TimelineLane[];
+  more: boolean;
+  most: number;
+  now: string;
+  until: string;
+};
+
+export type TimelineBin = {
+  at: string;
+  failed: number;
+  missed: number;
+  planned: number;
+  sent: number;
+  waiting: number;
+};
+
+export type TimelineLane = {
+  bins: TimelineBin[];
+  job_id: string;
+  name: string;
+  recent: RecentRun[];
+  state: "active" | "done" | "paused";
+};
+
 export type TimesAnswer = {
   as_of: number;
   behind: number;
@@ -3584,8 +3692,26 @@ export type TriedRule = {
   rule_id?: string | null;
 };
 
+export type TriggerLevel = {
+  of: number;
+  rule_id: string;
+  subjects: LevelItem[];
+};
+
+export type TriggerLevels = {
+  at: string;
+  items: TriggerLevel[];
+  next_cursor: null;
+};
+
 export type TriggeredBy = {
   decision_id?: string | null;
+};
+
+export type Unheard = {
+  agent_id: string;
+  is_evicted: boolean;
+  last_seen_at: string | null;
 };
 
 export type UnmappedName = {
@@ -3859,6 +3985,8 @@ export interface Answers {
   "GET /v1/annotations": AnnotationList;
   "GET /v1/annotations/categories": CategoryList;
   "DELETE /v1/annotations/{annotation_id}": RemovedAnnotation;
+  "GET /v1/audit/acts": PageOfAuditEvent;
+  "GET /v1/audit/checkpoints": CheckpointList;
   "GET /v1/audit/consistency": ConsistencyAnswer;
   "GET /v1/audit/entity/{entity_id}": PageOfAuditEvent;
   "GET /v1/audit/export": unknown;
@@ -3866,6 +3994,7 @@ export interface Answers {
   "GET /v1/audit/log": LogAnswer;
   "POST /v1/audit/log/rotate": LogAnswer;
   "GET /v1/audit/proof/{audit_event_id}": ProofAnswer;
+  "GET /v1/audit/records": unknown;
   "GET /v1/audit/tenant": PageOfAuditEvent;
   "GET /v1/audit/trace/{trace_id}": PageOfAuditEvent;
   "POST /v1/audit/verify": VerifyAnswer;
@@ -3929,6 +4058,7 @@ export interface Answers {
   "GET /v1/jobs": JobPage;
   "POST /v1/jobs": JobItem;
   "POST /v1/jobs/preview": Previewed;
+  "GET /v1/jobs/timeline": Timeline;
   "GET /v1/jobs/upcoming": Upcoming;
   "DELETE /v1/jobs/{job_id}": RemovedJob;
   "GET /v1/jobs/{job_id}": JobItem;
@@ -3942,6 +4072,7 @@ export interface Answers {
   "DELETE /v1/keys/{key_id}": Revoked;
   "GET /v1/kill-switch": KillSwitchList;
   "POST /v1/kill-switch": ArmedKillSwitch;
+  "GET /v1/kill-switch/{kill_id}": KillSwitchStanding;
   "POST /v1/kill-switch/{kill_id}/confirm": ConfirmedKillSwitch;
   "POST /v1/kill-switch/{kill_id}/release": ReleasedKillSwitch;
   "GET /v1/log/{tenant_id}/checkpoint": unknown;
@@ -3977,6 +4108,7 @@ export interface Answers {
   "PUT /v1/routes": RouteItem;
   "GET /v1/scaling-triggers": RuleList;
   "POST /v1/scaling-triggers": RuleItem;
+  "GET /v1/scaling-triggers/levels": TriggerLevels;
   "DELETE /v1/scaling-triggers/{rule_id}": RuleRemoved;
   "GET /v1/scaling-triggers/{rule_id}": RuleItem;
   "PUT /v1/scaling-triggers/{rule_id}": RuleItem;
@@ -4090,7 +4222,7 @@ export interface Bodies {
   "POST /v1/instructions/{agent_type}/rollback": RollBack;
   "POST /v1/jobs": JobBody;
   "POST /v1/jobs/preview": PreviewBody;
-  "PUT /v1/jobs/{job_id}": JobBody;
+  "PUT /v1/jobs/{job_id}": ChangeJobBody;
   "POST /v1/keys": NewKey;
   "POST /v1/kill-switch": NewKillSwitch;
   "POST /v1/kill-switch/{kill_id}/confirm": Confirmation;
@@ -4153,12 +4285,15 @@ export interface Queries {
   "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "rule" | "status_alert" | null; cursor?: string | null; limit?: number };
   "GET /v1/alerts/open": { cursor?: string | null; limit?: number };
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/acts": { about?: "kill_switch" | "instructions" | "access" | "budgets" | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/checkpoints": { over?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/consistency": { from?: number; to?: number | null };
   "GET /v1/audit/entity/{entity_id}": { cursor?: string | null; limit?: number };
   "GET /v1/audit/export": { from?: number | null; to?: number | null; since?: string | null; until?: string | null; payloads?: boolean };
   "GET /v1/audit/export/plan": { from?: number | null; to?: number | null; since?: string | null; until?: string | null; payloads?: boolean };
   "GET /v1/audit/proof/{audit_event_id}": { format?: "json" | "tlog-proof" | null; witnessed?: boolean };
-  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; after?: number | null; cursor?: string | null; limit?: number };
+  "GET /v1/audit/records": { after?: number; limit?: number };
+  "GET /v1/audit/tenant": { since?: string | null; until?: string | null; severity_min?: number | null; after?: number | null; entity_id?: string | null; trace_id?: string | null; event_type?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/trace/{trace_id}": { cursor?: string | null; limit?: number };
   "GET /v1/compare": { left?: string | null; right?: string | null };
   "GET /v1/costs": { by?: "agent" | "session" | "cluster" | "type" | "tool" | "model"; since?: string | null; until?: string | null; agent?: string | null; session?: string | null; cursor?: string | null; limit?: number };
@@ -4178,6 +4313,7 @@ export interface Queries {
   "GET /v1/fleet/throughput": { window?: "60s" | "1h" };
   "GET /v1/holds": { session_id?: string | null; agent_id?: string | null; gates_only?: boolean; cursor?: string | null; limit?: number };
   "GET /v1/jobs": { state?: string | null; reminders?: boolean | null; cursor?: string | null; limit?: number };
+  "GET /v1/jobs/timeline": { hours?: number; bins?: number };
   "GET /v1/jobs/upcoming": { hours?: number; limit?: number };
   "GET /v1/jobs/{job_id}/runs": { cursor?: string | null; limit?: number };
   "GET /v1/memory": { agent?: string | null; session?: string | null; at?: string | null; step?: string | null; seq?: number | null; cursor?: string | null; limit?: number };

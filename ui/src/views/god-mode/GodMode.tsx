@@ -19,7 +19,7 @@ const BOARDS = [
 
 export function GodMode() {
   const [{ board }] = useUrl();
-  const current = BOARDS.find(({ key }) => key === board)?.key ?? "";
+  const current = BOARDS.find(({ id }) => id === board)?.id ?? "";
   useKeys(
     current === ""
       ? {

@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { act } from "~/acts/acts";
-import { removeChannel, rotateChannel, switchChannel } from "~/acts/settings";
+import { removeChannel, rotateChannel, switchChannel } from "~/acts/connections";
 import { send } from "~/api/client";
 import { askAgain } from "~/api/questions";
 import type { DeliveryWhole, WebhookItem } from "~/protocol/openapi";

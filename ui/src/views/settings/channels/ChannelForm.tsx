@@ -1,5 +1,5 @@
 // An endpoint as a form. What is rarely changed (filters, rate, tries) is folded away.
-import { changeChannel, makeChannel } from "~/acts/settings";
+import { changeChannel, makeChannel } from "~/acts/connections";
 import { useAnswer } from "~/api/questions";
 import type { WebhookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";

@@ -2,7 +2,7 @@
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { act } from "~/acts/acts";
-import { haltExporter, removeExporter, rewindExporter } from "~/acts/settings";
+import { haltExporter, removeExporter, rewindExporter } from "~/acts/connections";
 import { send } from "~/api/client";
 import type { ExporterItem, ExporterTested } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";

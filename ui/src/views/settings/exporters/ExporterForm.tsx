@@ -1,5 +1,5 @@
 // An exporter as a form. Left empty, the headers that are kept stay; another host gets none of them.
-import { changeExporter, makeExporter } from "~/acts/settings";
+import { changeExporter, makeExporter } from "~/acts/connections";
 import { useAnswer } from "~/api/questions";
 import type { ExporterItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";

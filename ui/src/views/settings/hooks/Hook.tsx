@@ -1,5 +1,5 @@
 // One hook: the address to give to the caller, how calls were signed, its form with a trial, secret and end.
-import { changeHook, removeHook, rotateHook } from "~/acts/settings";
+import { changeHook, removeHook, rotateHook } from "~/acts/connections";
 import { useAnswer } from "~/api/questions";
 import type { HookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";

@@ -1,5 +1,5 @@
 // A hook as a form, with a sample beside it: what the mapping would make of that body is asked while one types.
-import { changeHook, makeHook } from "~/acts/settings";
+import { changeHook, makeHook } from "~/acts/connections";
 import type { HookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Pick, Text } from "../parts/Fields";

@@ -1,7 +1,7 @@
 // One peer: how it stands, its head and, where there is doubt, both signed notes; offer, another key, removal.
 import { Textarea } from "@mantine/core";
 import { useState } from "react";
-import { changePeerKey, offerTo, removePeer } from "~/acts/settings";
+import { changePeerKey, offerTo, removePeer } from "~/acts/connections";
 import type { PeerItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago, Id } from "~/widgets/Figures";

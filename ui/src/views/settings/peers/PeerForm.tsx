@@ -1,5 +1,5 @@
 // A new peer: who it is by its key, and where it can be asked.
-import { addPeer } from "~/acts/settings";
+import { addPeer } from "~/acts/connections";
 import { useUrl } from "~/useUrl";
 import { Long, Text } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
