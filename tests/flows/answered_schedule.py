@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.waiting import until
 
@@ -73,8 +74,16 @@ def scheduled(own: Tenant) -> Answers:
     yield "list_job_runs", http.get(f"{path}/runs", params={"limit": 1})
     yield "list_job_runs", http.get("/v1/jobs/none/runs")
     yield "get_scheduler", http.get("/v1/scheduler")
+    yield "resign_scheduler", own.http("admin").post("/v1/scheduler/resign")  # 403: of the house
     yield "remove_job", http.delete(path)
     yield "remove_job", http.delete(path)
+
+
+def stepped_back(server: Server) -> Answers:
+    """The lead, let go by who may; then it is not there to be let go."""
+    http = server.http("admin")
+    yield "resign_scheduler", http.post("/v1/scheduler/resign")
+    yield "resign_scheduler", http.post("/v1/scheduler/resign")
 
 
 def _three(items: list[Any]) -> list[Any]:

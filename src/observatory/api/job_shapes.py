@@ -222,6 +222,7 @@ SCHEDULE_ANSWERS: dict[str, Any] = {
     "upcoming_jobs": Upcoming,
     "preview_job": Previewed,
     "get_scheduler": SchedulerItem,
+    "resign_scheduler": SchedulerItem,
     "list_dead_letters": DeadLetterPage,
     "get_dead_letter": DeadLetterItem,
     "retry_dead_letter": DeadLetterItem,
