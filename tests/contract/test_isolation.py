@@ -21,8 +21,11 @@ from observatory.gateway import (
     jobs,
     rulemaking,
 )
+from observatory.insight.alerting import AlertingRows, Unanswered
+from observatory.insight.hooks import HookRows
 from observatory.insight.schedule import JobRows
 from observatory.insight.thoughts import Thoughts
+from observatory.insight.webhooks import WebhookRows
 from observatory.ports import (
     Archive,
     Directory,
@@ -144,6 +147,28 @@ class Scene:
         assert thinker.close(f"ses_{word}", self.task).code == 200
         self.record = thinker.records(f"ses_{word}")[0]["record_id"]
         self.schedule()
+        self.reach_out()
+
+    def reach_out(self) -> None:
+        """A delivery that waits, two calls of a hook, one of them without message, and a rule that fires."""
+        word, mine = self.word, {"tenant_id": self.tenant_id}
+        delivery: dict[str, Any] = {"delivery_id": f"dlv_{word}", "endpoint_id": f"whe_{word}"}
+        delivery |= {"event_type": word, "state": "waiting", "attempts": 0, "tries": 0, "next_ns": 1}
+        delivery |= {"event_seq": 1, "round_ns": 1, "created_ns": 1}
+        call: dict[str, Any] = {"hook_id": f"whk_{word}", "at_ns": 1, "signature": "valid"}
+        call |= {"calls": 1, "repeats": 0, "body_cut": 0}
+        taken = call | {"call_id": f"whc_1{word}", "outcome": "taken", "body": None}
+        bare = call | {"call_id": f"whc_2{word}", "outcome": "ignored", "body": word.encode()}
+        state: dict[str, Any] = {"state_key": word, "rule_id": word, "subject": word, "value": word}
+        state |= {"state": "firing", "link": word, "times": 1, "is_told": 1, "fired_ns": 1, "told_ns": 1}
+        state |= {"raised_seq": 1, "cleared_seq": 0, "updated_ns": 1}
+        rows: dict[str, list[dict[str, Any]]] = {
+            "webhook_deliveries": [delivery],
+            "hook_calls": [taken, bare],
+            "alert_states": [state],
+        }
+        writes = [Write(table, row | mine) for table, some in rows.items() for row in some]
+        self.do(Act(self.who, self.house.now(), writing(*writes)))
 
     def schedule(self) -> None:
         """A job that has fired and waits to be sent, and a letter that died."""
@@ -154,8 +179,16 @@ class Scene:
         self.do(firing.run_now(self.who, self.job, house.now()))
 
         def die(desk: Desk) -> Verdict:
-            named = {"source_id": word, "source_name": word, "subject_id": word, "preview": word}
-            event, letter = dead_letters.bury(desk, kind="job", reason=word, now_ns=1, **named)
+            event, letter = dead_letters.bury(
+                desk,
+                kind="job",
+                source_id=word,
+                source_name=word,
+                subject_id=word,
+                reason=word,
+                preview=word,
+                now_ns=1,
+            )
             return Verdict(200, None, [event], [letter])
 
         self.do(Act(self.who, house.now(), die))
@@ -222,6 +255,27 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "latencies": store.latencies(tenant_id, 0, 100),
         **thoughts(store, tenant_id, scene),
         **scheduled(store, tenant_id, scene),
+        **outside(store, tenant_id, scene),
+    }
+
+
+def outside(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[Any, Any, Any]]:
+    assert isinstance(store, WebhookRows) and isinstance(store, HookRows) and isinstance(store, AlertingRows)
+    endpoint_id = f"whe_{scene.word}"
+    return {
+        "deliveries_waiting": store.deliveries_waiting(tenant_id),
+        "deliveries_first": store.deliveries_first(tenant_id, endpoint_id, 100),
+        "deliveries_old": store.deliveries_old(tenant_id, endpoint_id, LATER, 100),
+        "deliveries_page": store.deliveries_page(tenant_id, endpoint_id, None, 100),
+        "calls_page": store.calls_page(tenant_id, None, 100),
+        "calls_taken": store.calls_taken(tenant_id, LATER, 100),
+        "call_bodies": store.call_bodies(tenant_id, LATER, 100),
+        "alert_standings": store.alert_standings(tenant_id, 0, 100),
+        "alerts_open": store.alerts_open(tenant_id, None, 100),
+        "quiet_agents": store.quiet_agents(tenant_id, LATER, 0, 100),
+        "queues": store.queues(tenant_id),
+        "unanswered": store.unanswered(tenant_id),
+        "letters_waiting": store.letters_waiting(tenant_id),
     }
 
 
@@ -263,6 +317,7 @@ def answers(house: House, tenant_id: str, scene: Scene) -> dict[str, Any]:
 
 
 NOTHING: tuple[Any, ...] = ([], {}, set(), None, 0, Stops(), Reach(0, 0, 0), (0, []))
+NOTHING += (Unanswered(0, None, 0, None),)
 
 
 def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(house: House) -> None:
@@ -283,13 +338,14 @@ def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(
         assert not isinstance(answer, list) or len(answer) == len(before[name]), name
 
 
-def test_every_read_of_the_store_that_takes_a_tenant_is_among_them(house: House) -> None:
-    """A new one without a line in the table is red."""
+def test_every_read_of_the_store_that_takes_a_tenant_is_among_them_s792(house: House) -> None:
+    """S792: a new one without a line in the table is red."""
     house.create_tenant(OTHER_TENANT)
     asked = questions(house.store, HOME_TENANT, Scene(house, OTHER_TENANT, "secret"))
     for question in asked.values():
         question.close()
-    protocols = (Archive, Directory, Holds, Inbox, Standstill, Traffic, Thoughts, JobRows)
+    protocols: tuple[type, ...] = (Archive, Directory, Holds, Inbox, Standstill, Traffic, Thoughts, JobRows)
+    protocols += (WebhookRows, HookRows, AlertingRows)
     reads = {
         name
         for protocol in protocols

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from observatory.errors import StartupError
+from observatory.protocol.identity import mint
 from observatory.state import HOME_TENANT
 from observatory.store.migrate import SCRIPTS, migrate
 from tests.contract import postgres
@@ -80,6 +81,48 @@ def test_a_verification_of_before_is_made_again_where_no_seal_stands_s619(bare: 
     migrate(bare.url)
     found = bare.sql("SELECT session_id, intent, verified_records FROM thought_sessions ORDER BY session_id")
     assert [tuple(row) for row in found] == [("ses_open", "i", None), ("ses_sealed", "i", 2)]
+
+
+def test_a_reminder_of_before_learns_which_message_asked_for_it_s791(bare: House) -> None:
+    """S791: by its id, with its runs and letters; where that message was shredded, what it carries goes."""
+    migrate(bare.url, "0013")
+    write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
+    head = "tenant_id, tenant_no, sequence_number, event_hash, sessions, agents, access_version"
+    write(
+        bare,
+        f"INSERT INTO chain_heads ({head}, rulebook_version) VALUES ('tnt_old', 3, 9, 'h', 1, 1, 1, 1)",
+    )
+    names = {number: mint("job_", 1, number) for number in (7, 0xABCDEF0123)}
+    for job_id, asked in [*((name, "'agt_1'") for name in names.values()), ("job_mine", "NULL")]:
+        write(
+            bare,
+            "INSERT INTO jobs (tenant_id, job_id, name, kind, zone, target_kind, target_name, intent, "
+            "payload, misfire, overlap, jitter_s, grace_s, max_tries, state, version, failures, runs, "
+            "open_runs, queued, asked_by, created_ns, created_by, updated_ns, updated_by) VALUES "
+            f"('tnt_old', '{job_id}', '{job_id}', 'once', 'UTC', 'agent', 'a', 'reminder', 'words', "
+            f"'skip', 'allow', 0, 1, 1, 'active', 1, 0, 0, 0, 0, {asked}, 1, 'u', 1, 'u')",
+        )
+        write(
+            bare,
+            "INSERT INTO job_runs (tenant_id, job_id, scheduled_for, run_id, epoch, state, attempt, manual, "
+            f"body, created_ns, created_by) VALUES ('tnt_old', '{job_id}', 1, 'run_{job_id}', 1, 'dead', 1, "
+            "0, 'words', 1, 'u')",
+        )
+        write(
+            bare,
+            "INSERT INTO dead_letters (tenant_id, letter_id, kind, source_id, source_name, subject_id, "
+            f"reason, preview, state, created_ns) VALUES ('tnt_old', 'dlt_{job_id}', 'job', '{job_id}', 'n', "
+            "'s', 'r', 'words', 'dead', 1)",
+        )
+    if isinstance(bare, SqliteHouse):
+        write(bare, f"INSERT INTO payloads (key, shredded_by) VALUES ({3 << 40 | 7}, 8)")
+    else:
+        write(bare, "INSERT INTO payloads (tenant_id, sequence_number, shredded_by) VALUES ('tnt_old', 7, 8)")
+    migrate(bare.url)
+    for table, text in (("jobs", "payload"), ("job_runs", "body"), ("dead_letters", "preview")):
+        found = {row[0]: row[1] for row in bare.sql(f"SELECT asked_seq, {text} FROM {table}")}
+        assert found.keys() == {*names, None}
+        assert "words" not in found.pop(7) and set(found.values()) == {"words"}, table
 
 
 def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: House) -> None:

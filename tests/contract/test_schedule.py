@@ -241,6 +241,25 @@ def test_a_line_has_an_end_s469(sqlite_house: House) -> None:
     assert (states.count("queued"), states.count("skipped")) == (firing.MOST_OPEN, 3)
 
 
+@pytest.mark.req(126)
+def test_a_leader_that_steps_back_leads_again_under_a_higher_epoch_s780(house: House) -> None:
+    """S780: not at once; what it still wrote under the old one is refused; another may be faster."""
+    one, two = Clockwork(house), Clockwork(house)
+    assert house.read(one.leader.lead()) == 1
+    house.read(one.leader.resign(3.0))
+    assert one.leader.epoch is None and house.read(one.leader.lead()) is None, "it does not ask yet"
+    lease = house.read(house.store.lease(firing.LEASE))
+    assert lease is not None and lease.expires_ns <= lease.now_ns
+    one.elapsed += 4.0
+    assert house.read(one.leader.lead()) == 2
+    assert house.read(two.leader.lead()) is None
+    house.read(one.leader.resign(3.0))
+    two.elapsed += 2.0
+    assert house.read(two.leader.lead()) == 3
+    one.elapsed += 4.0
+    assert house.read(one.leader.lead()) is None
+
+
 @pytest.mark.req(217, 112)
 def test_a_run_that_is_refused_is_tried_again_and_dies_with_a_letter_s472(house: House) -> None:
     """S472, S483: by rule; each try has an id of its own; the letter brings it back to life once."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
+
+import pytest
 
 from observatory.daemons import deadlines, gatekeeper
 from observatory.daemons.home import AGAIN_S, Home, Watch
@@ -105,3 +107,42 @@ def test_a_decision_that_waits_for_its_time_is_not_slept_through_s313(house: Hou
     assert house.read(deadlines.due(house.store, committer, watch, house.wait(2 * HOUR))) == 1
     assert house.read(deadlines.due(house.store, committer, watch, house.now())) == 0
     assert awake(house, watch) == set()
+
+
+def test_the_heads_are_those_of_the_last_commit_whoever_made_it_s793(house: House) -> None:
+    """S793: also while they are told from memory; what was told before is not changed by who got it."""
+    house.create_tenant(OTHER_TENANT)
+    first = house.read(house.store.heads())
+    first["tnt_none"] = 7
+    assert house.read(house.store.heads()) == {
+        tenant: first[tenant] for tenant in (HOME_TENANT, OTHER_TENANT)
+    }
+    (verdict,) = house.send(decision_log())
+    assert verdict.code == 202
+    assert house.read(house.store.heads())[HOME_TENANT] == house.read(house.store.head(HOME_TENANT))[0]
+    house.sql(f"UPDATE tenants SET disabled_ns = 1 WHERE tenant_id = '{OTHER_TENANT}'")
+    assert house.read(house.store.heads()).keys() == {HOME_TENANT}
+
+
+def test_while_nobody_writes_sqlite_is_not_asked_for_the_heads_s793(
+    sqlite_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S793: and one that cannot tell whether anybody has is asked."""
+    asked = []
+    fetch = sqlite_house.store.fetch
+
+    async def counted(*given: Any, **more: Any) -> list[Any]:
+        asked.append(given)
+        return await fetch(*given, **more)
+
+    monkeypatch.setattr(sqlite_house.store, "fetch", counted)
+    for _ in range(3):
+        sqlite_house.read(sqlite_house.store.heads())
+    assert len(asked) == 1
+    sqlite_house.send(decision_log())
+    sqlite_house.read(sqlite_house.store.heads())
+    assert len(asked) == 2
+    monkeypatch.setattr(sqlite_house.store, "_version", lambda: None)
+    for _ in range(2):
+        sqlite_house.read(sqlite_house.store.heads())
+    assert len(asked) == 4

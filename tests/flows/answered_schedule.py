@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.waiting import until
 
@@ -76,8 +77,16 @@ def scheduled(own: Tenant) -> Answers:
     yield "job_timeline", http.get("/v1/jobs/timeline", params={"hours": 0})
     yield "change_job", http.put(path, json=JOB | {"was": "2020-01-01T00:00:00Z"})  # 409
     yield "get_scheduler", http.get("/v1/scheduler")
+    yield "resign_scheduler", own.http("admin").post("/v1/scheduler/resign")  # 403: of the house
     yield "remove_job", http.delete(path)
     yield "remove_job", http.delete(path)
+
+
+def stepped_back(server: Server) -> Answers:
+    """The lead, let go by who may; then it is not there to be let go."""
+    http = server.http("admin")
+    yield "resign_scheduler", http.post("/v1/scheduler/resign")
+    yield "resign_scheduler", http.post("/v1/scheduler/resign")
 
 
 def _three(items: list[Any]) -> list[Any]:

@@ -128,6 +128,7 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "job_timeline": (READERS, None),
     "preview_job": (READERS, {"cron": "0 6 * * 1-5", "zone": "Europe/Berlin"}),
     "get_scheduler": (READERS, None),
+    "resign_scheduler": ({"admin"}, None),
     "list_dead_letters": (READERS, None),
     "get_dead_letter": (READERS, None),
     "retry_dead_letter": (OPERATORS, None),

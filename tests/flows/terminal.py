@@ -59,10 +59,10 @@ class Running:
 
 
 class Terminal:
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         mine, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, str(ENTRY), str(theirs.fileno())],
+            [sys.executable, str(ENTRY), str(theirs.fileno()), kind],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -113,7 +113,7 @@ def stay(words: list[str], environment: dict[str, str], log: Path) -> Running:
 def _answering(kind: str) -> Iterator[Terminal]:
     """One of its own for gateways: a command may take its time while one is started."""
     if kind not in _terminals:
-        _terminals[kind] = Terminal()
+        _terminals[kind] = Terminal(kind)
         atexit.register(_terminals[kind].close)
     try:
         yield _terminals[kind]
@@ -125,14 +125,15 @@ def _answering(kind: str) -> Iterator[Terminal]:
 # --- the helper process ---
 
 
-def _serve(number: int) -> None:
+def _serve(number: int, kind: str) -> None:
     from observatory import bootstrap
-    from observatory.api.app import litestar_app
     from observatory.cli import app, main
 
-    assert bootstrap and list(app) and litestar_app(None)  # everything a command loads is loaded now
+    assert bootstrap and list(app)  # everything a command loads is loaded now
     for name in app:
         app[name]
+    if kind == "gateways":
+        _warm(app)
     gc.collect()
     gc.freeze()
     connection = socket.socket(fileno=number)
@@ -150,6 +151,30 @@ def _serve(number: int) -> None:
             continue
         _, status = os.waitpid(pid, 0)
         connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _warm(app: Any) -> None:
+    """What every gateway works out anew, once for all that are forked: putting the doors together is half of
+    what a start costs. A process has one house, so the doors can be told of it later."""
+    from observatory.api import face
+    from observatory.api.app import assembled
+    from observatory.store.migrate import migrate
+
+    houses: list[Any] = []
+
+    async def give_house() -> Any:
+        return houses[-1]
+
+    doors = assembled(give_house)
+
+    def told(house: Any) -> Any:
+        houses.append(house)
+        return doors
+
+    setattr(face, "litestar_app", told)  # noqa: B010  it is not theirs to give
+    app.parse_args(["serve", "--port", "0"])
+    with tempfile.TemporaryDirectory() as folder:
+        migrate(f"sqlite:///{folder}/observatory.db")
 
 
 def _watch(order: dict[str, Any], connection: socket.socket) -> None:
@@ -192,4 +217,4 @@ def _become(order: dict[str, Any], main: Any) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    _serve(int(sys.argv[1]), sys.argv[2])

@@ -229,6 +229,7 @@ def test_answers_fit_the_document(server: Server, own: Tenant, document: Json) -
         *answered_hooks.hooked(own),
         *answered_webhooks.told_outside(own),
         *answered_schedule.scheduled(own),
+        *answered_schedule.stepped_back(server),
         *answered_alerts.watched(own),
         *answered_insight.drilled_down(own),
         *answered_insight.drilled_into_every_type(own),

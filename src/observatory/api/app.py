@@ -72,6 +72,7 @@ from observatory.api.relay import relay
 from observatory.api.reviews import reviews
 from observatory.api.routing import routing
 from observatory.api.scaling_triggers import scaling_router
+from observatory.api.scheduler import scheduler_router
 from observatory.api.search import search_router
 from observatory.api.sessions import sessions
 from observatory.api.stopped import stopped
@@ -269,6 +270,7 @@ HANDLERS: list[Any] = [
     violations_router,
     peers_router,
     jobs_router,
+    scheduler_router,
     dead_letters_router,
     webhook_log_router,
     webhooks_router,
@@ -353,7 +355,12 @@ def litestar_app(house: House | None) -> Litestar:
         assert house is not None
         return house
 
-    app = Litestar(
+    return assembled(give_house)
+
+
+def assembled(give_house: Callable[[], Awaitable[House]]) -> Litestar:
+    """All doors over a house that is asked for with each request: it may be known later than they are."""
+    return Litestar(
         route_handlers=HANDLERS,
         dependencies={"house": Provide(give_house)},
         before_request=_before,
@@ -370,4 +377,3 @@ def litestar_app(house: House | None) -> Litestar:
         request_max_body_size=1 << 20,
         logging_config=None,
     )
-    return app

@@ -268,6 +268,7 @@ SCHEDULE_ANSWERS: dict[str, Any] = {
     "job_timeline": Timeline,
     "preview_job": Previewed,
     "get_scheduler": SchedulerItem,
+    "resign_scheduler": SchedulerItem,
     "list_dead_letters": DeadLetterPage,
     "get_dead_letter": DeadLetterItem,
     "retry_dead_letter": DeadLetterItem,

@@ -1,4 +1,4 @@
-"""The schedule's words: jobs, their next runs and their history, and who leads it.
+"""The schedule's words: jobs, their next runs and their history.
 
 What cannot be scheduled (a cron line that cannot be read or never comes, a zone nobody knows, a payload no
 message may carry) is refused with a sentence before anything is stored.
@@ -273,36 +273,6 @@ async def list_job_runs(
     return json({"items": items, "next_cursor": more})
 
 
-@get("/scheduler", summary="Who leads the schedule, and how late it is", operation_id="get_scheduler")
-async def get_scheduler(request: Call, house: Here) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
-    leader = house.scheduler.leader
-    lease = await house.schedule.lease(leader.name)
-    next_ns, now_ns = await house.schedule.earliest(tenant_id), house.clock()
-    if next_ns == firing.AT_ONCE:
-        waiting = await house.schedule.runs_due(tenant_id, now_ns, 1)
-        next_ns = waiting[0]["created_ns"] if waiting else now_ns
-    dead = await house.schedule.letters_page(tenant_id, None, 1_000, None, "dead")
-    told = None
-    if lease is not None:
-        told = {
-            "holder": lease.holder,
-            "epoch": lease.epoch,
-            "expires_at": from_ns(max(0, lease.expires_ns)),
-            "last_tick_at": from_ns(lease.ticked_ns),
-            "is_live": lease.expires_ns > lease.now_ns,
-            "is_this_gateway": lease.holder == leader.holder,
-        }
-    answer = {
-        "leader": told,
-        "last_look_at": from_ns(house.scheduler.looked_ns) if house.scheduler.looked_ns else None,
-        "next_at": _at(next_ns),
-        "lag_s": 0.0 if next_ns is None else round(max(0, now_ns - next_ns) / SECOND, 3),
-        "dead_letters": len(dead),
-    }
-    return json(answer)
-
-
 def _at(ns: int | None) -> str | None:
     return None if ns is None else from_ns(ns)
 
@@ -369,7 +339,6 @@ jobs_router = Router(
         resume_job,
         run_job,
         list_job_runs,
-        get_scheduler,
     ],
     tags=["Schedule"],
 )

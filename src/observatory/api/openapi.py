@@ -147,6 +147,8 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
             codes["404"] = "There is no such session"
         if name in ("audit_verify", "audit_consistency", "rotate_log_key"):
             codes["409"] = "The log is not signed so far"
+        if name == "resign_scheduler":
+            codes["409"] = "This gateway does not lead"
         if name in BROKEN_LOG:
             codes["500"] = "The stored log is broken"
     else:

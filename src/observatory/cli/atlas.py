@@ -15,6 +15,8 @@ from observatory.cli.door import Api
 from observatory.cli.terminal import CommandFailed, printable, say
 
 WRITER = "writer-beta-1"
+RECALLED = "publisher-delta-1"
+WHY_PAUSED = "It wrote to the press list instead of the clients'. Held until the list is corrected."
 CAPS = {"scope": "agent", "target": WRITER, "soft": 1.5, "hard": 2.0, "period": "daily"}
 GATE_NOTE = "Atlas: a person reads what goes to clients"
 GATE: dict[str, Any] = {
@@ -80,10 +82,19 @@ class Announcer:
         with contextlib.suppress(msgspec.MsgspecError, KeyError):
             told = msgspec.json.decode(line, type=dict[str, str])
             say(printable(f"[{told['incident']}] {told['what']}  {self._door.url}{told['path']}"))
+            if told["incident"] == "pause":
+                self._pause(told["path"])
             if told["incident"] == "budget":
                 self._fresh_cap()
                 return True
         return False
+
+    def _pause(self, path: str) -> None:
+        """What a person would do who sees it, with the reason that a reader of the record needs."""
+        session_id = path.partition("?")[0].rpartition("/")[2]
+        with contextlib.suppress(CommandFailed):
+            order = {"agent_id": RECALLED, "note": WHY_PAUSED}
+            self._door.ask("POST", f"/v1/sessions/{session_id}/pause", order)
 
     def _fresh_cap(self) -> None:
         """What the last round left behind is closed, so that the writer can burn its cap again."""

@@ -23,9 +23,10 @@ from typing import IO, Annotated, Any
 import httpx2
 from cyclopts import Parameter
 
-from observatory.cli import atlas
-from observatory.cli.door import Api, read_credentials
+from observatory.cli import atlas, atlas_desk
+from observatory.cli.door import Api, GatewayRefused, read_credentials
 from observatory.cli.live import Feed, feed
+from observatory.cli.neighbours import Neighbours
 from observatory.cli.screen import Plain, Scene, Screen
 from observatory.cli.terminal import CommandFailed, say
 
@@ -33,7 +34,9 @@ READY_S = 60.0
 STOP_S = 15.0
 # Shorter than for real agents: a silent one is to be seen within half a minute.
 LIVELY = {"OBSERVATORY_HEARTBEAT_CHECK_S": "12", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "60"}
-INCIDENTS = ("gate", "violation", "loop", "infection", "drift", "cascade", "budget", "silence")
+INCIDENTS = (
+    "gate", "violation", "loop", "infection", "drift", "cascade", "budget", "silence", "pause", "proof",
+)  # fmt: skip
 # What would lead the demo to someone's real gateway or database.
 FOREIGN = ("OBSERVATORY_URL", "OBSERVATORY_KEY", "OBSERVATORY_DATA", "OBSERVATORY_DB", "OBSERVATORY_BUS")
 
@@ -62,9 +65,13 @@ def demo(
     folder = Path(data).expanduser().absolute()
     scene = Scene(agents)
     with _stoppable() as stop, ExitStack() as stack:
-        gateway = stack.enter_context(_Gateway(folder, port))
+        beside = stack.enter_context(Neighbours(folder))
+        gateway = stack.enter_context(_Gateway(folder, port, beside.address))
         door = stack.enter_context(gateway.door())
         atlas.prepare(door, rate)
+        admin = stack.enter_context(gateway.door("admin_key"))
+        with suppress(GatewayRefused):  # of a folder in which somebody changed what was there: it goes on
+            atlas_desk.open_desk(admin, beside)
         link = door.ask("POST", "/v1/logins", {})["url"]
         say(
             f"Hypervisor Observatory is ready at {door.url}",
@@ -77,6 +84,7 @@ def demo(
         wishes = ["--agents", str(agents), "--rate", str(rate), "--seed", str(seed), "--pace", str(pace)]
         wishes += [] if seconds is None else ["--seconds", str(seconds)]
         wishes += [word for name in incident or () for word in ("--incident", name)]
+        stack.enter_context(atlas_desk.Opening(admin, beside))
         owner = atlas.owner_of(door)
         wishes += [] if owner is None else ["--owner", owner]
         with _Mesh(door.url, gateway.agent_key, folder, wishes) as mesh:
@@ -125,14 +133,16 @@ class _Child:
 
 
 class _Gateway(_Child):
-    def __init__(self, folder: Path, port: int | None) -> None:
+    def __init__(self, folder: Path, port: int | None, neighbours: str) -> None:
+        """`neighbours`: the one address beside the public ones that it may ask."""
         self._folder = folder
         self._before = self._stamp()
         # The database is named outright: a settings file must not lead the demo to a real one.
         command = ["-m", "observatory.cli.tethered", "serve", "--data", str(folder)]
         command += ["--db", f"sqlite:///{folder / 'observatory.db'}", "--bus", ""]
         command += [] if port is None else ["--port", str(port)]
-        super().__init__(command, {"OBSERVATORY_LOG_LEVEL": "warning"} | LIVELY)
+        outward = {"OBSERVATORY_LOG_LEVEL": "warning", "OBSERVATORY_EGRESS_ALLOW": neighbours}
+        super().__init__(command, outward | LIVELY)
 
     def _stamp(self) -> int:
         path = self._folder / "credentials.json"
@@ -147,7 +157,7 @@ class _Gateway(_Child):
         return self.credentials["agent_key"]
 
     @contextmanager
-    def door(self) -> Iterator[Api]:
+    def door(self, key: str = "operator_key") -> Iterator[Api]:
         """The gateway's doors once it is ready; its own sentence if it cannot start."""
         deadline = time.monotonic() + READY_S
         while not self._is_ready():
@@ -156,9 +166,7 @@ class _Gateway(_Child):
             if time.monotonic() > deadline:
                 raise CommandFailed(f"the gateway was not ready after {READY_S:.0f} s: {self.last_words()}")
             time.sleep(0.05)
-        opened = Api(
-            self.credentials["url"], self.credentials["operator_key"], httpx2.Timeout(300, connect=3)
-        )
+        opened = Api(self.credentials["url"], self.credentials[key], httpx2.Timeout(300, connect=3))
         try:
             yield opened
         finally:

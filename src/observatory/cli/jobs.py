@@ -20,7 +20,7 @@ Limit = Annotated[int, Parameter(help="How many at most.")]
 
 jobs = App(
     name="jobs",
-    help="The schedule: list, show, add, preview, pause, resume, run, runs, next, leader, remove.",
+    help="The schedule: list, show, add, preview, pause, resume, run, runs, next, leader, resign, remove.",
 )
 dead_letters = App(name="dead-letters", help="What was given up on: list, show, retry, discard.")
 
@@ -239,6 +239,18 @@ def leader(*, json: Json = False, gateway: Gateway = ANY) -> None:
         say(f"leader  {lease['holder']}  epoch {lease['epoch']}  last tick {when(lease['last_tick_at'])}")
     say(f"behind  {answer['lag_s']} s", f"next    {when(answer['next_at']) or 'nothing'}")
     say(f"dead letters  {answer['dead_letters']}")
+
+
+@jobs.command(name="resign")
+def resign(*, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
+    """Let another gateway lead the schedule: before this one is stopped for a while."""
+    with hand(gateway, json) as door:
+        confirm("Let the gateway that answers here give up the lead of the schedule?", yes)
+        answer = door.ask("POST", "/v1/scheduler/resign")
+    if json:
+        show_json(answer)
+        return
+    say("it does not lead any more; see `observatory jobs leader`")
 
 
 @jobs.command(name="remove")

@@ -81,12 +81,16 @@ class Leader:
         """A fenced write was refused: ask the database before anything else is done."""
         self._ask_at = self._clock()
 
-    async def resign(self) -> None:
-        """Free the lease, so that another need not wait for its end; a database that is away ends it too."""
+    async def resign(self, rest_s: float = 0.0) -> None:
+        """Free the lease, so that another need not wait for its end; a database that is away ends it too.
+
+        For `rest_s` this process does not ask for it again.
+        """
         if self.epoch is None:
             return
         self.epoch = None
-        self._ask_at = self._over_at = self._clock()
+        self._over_at = self._clock()
+        self._ask_at = self._over_at + rest_s
         try:
             await self._leases.end_lease(self.name, self.holder)
         except ObservatoryError as error:

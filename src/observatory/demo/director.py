@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from observatory.demo import asking, incidents, spreading
+from observatory.demo import asking, incidents, spreading, standing
 from observatory.demo.cast import DIRECTOR, DIRECTOR_SESSION
 from observatory.demo.desk import Desk
 from observatory.demo.incidents import Tell
@@ -35,11 +35,13 @@ class Incident(NamedTuple):
 
 INCIDENTS: dict[str, Incident] = {
     "gate": Incident(asking.gate, 3, ("writer-alpha-1", "publisher-alpha-1", "publisher-beta-1")),
+    "proof": Incident(standing.proof, 5, (standing.ANALYST,)),
     "violation": Incident(incidents.violation, 8, ("code-runner-delta-1",)),
+    "pause": Incident(standing.pause, 10, (standing.RECALLED,)),
     "loop": Incident(incidents.loop, 14, ("researcher-beta-3",)),
     "infection": Incident(
         spreading.infection,
-        55,
+        6,
         ("researcher-gamma-2", "analyst-gamma-2", "writer-gamma-1", "checker-gamma-1"),
     ),
     "drift": Incident(incidents.drift, 85, ("analyst-alpha-1", "analyst-alpha-2")),

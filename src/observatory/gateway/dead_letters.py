@@ -36,10 +36,12 @@ def bury(
     reason: str,
     preview: str,
     now_ns: int,
+    asked_seq: int | None = None,
 ) -> tuple[Draft, Write]:
     """For an act's verdict. `source_id` is the job or endpoint, `subject_id` the run or delivery that died.
 
-    The preview is kept in the letter and shown to people; the event does not hold it.
+    The preview is kept in the letter and shown to people; the event does not hold it. `asked_seq` is the
+    message that asked for what it carried: the preview goes with it.
     """
     tenant_id = desk.memory.tenant.tenant_id
     row: Row = {
@@ -55,6 +57,7 @@ def bury(
         "created_ns": now_ns,
         "ended_ns": None,
         "ended_by": None,
+        "asked_seq": asked_seq,
     }
     detail = {name: row[name] for name in ("letter_id", "kind", "source_id", "subject_id", "reason")}
     summary = f"{kind} {source_name}: given up, {reason}"

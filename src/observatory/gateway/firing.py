@@ -166,6 +166,7 @@ def new_run(row: Row, at_ns: int, who: Principal, epoch: int, now_ns: int, manua
         "created_ns": now_ns,
         "created_by": who.entity_id,
         "ended_ns": None,
+        "asked_seq": row["asked_seq"],
     }
 
 
@@ -283,6 +284,7 @@ def _refused(desk: Desk, row: Row, run: Row, code: int, answer: object) -> Verdi
         reason=f"refused {tries} times, at last: {reason}",
         preview=str(run["body"]),
         now_ns=desk.now_ns,
+        asked_seq=run["asked_seq"],
     )
     done = _settled(row, run, values, ended, "dead")
     return Verdict(200, "dead", [event], [*done.writes, letter])

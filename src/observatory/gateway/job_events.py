@@ -1,4 +1,4 @@
-"""What the record says of firings: that a job fired, and that times of it were left out."""
+"""What the record says of firings and of who leads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from observatory.gateway.record import notice
 from observatory.gateway.schedule import Plan
 from observatory.protocol.clock import from_ns
-from observatory.state import Draft, Principal
+from observatory.state import Act, Desk, Draft, Principal, Verdict
 
 Row = dict[str, Any]
 
@@ -51,3 +51,14 @@ def skipped(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
     }
     summary = f"job {row['name']} left out one of its times: {run['reason']}"
     return notice(who.tenant_id, "job_missed", summary, now_ns, who, detail)
+
+
+def resigned(who: Principal, holder: str, epoch: int, now_ns: int) -> Act:
+    """Of the house, so in the home tenant's record; written before the lease is let go."""
+
+    def decide(desk: Desk) -> Verdict:
+        summary = f"gateway {holder} let the lead of the schedule go"
+        detail = {"holder": holder, "epoch": epoch}
+        return Verdict(200, None, [notice(who.tenant_id, "lead_resigned", summary, now_ns, who, detail)])
+
+    return Act(who, now_ns, decide)

@@ -77,6 +77,7 @@ def row_of(who_id: str, tenant_id: str, job_id: str, spec: JobSpec, now_ns: int)
         "updated_ns": now_ns,
         "updated_by": who_id,
         "removed_ns": None,
+        "asked_seq": None,
     }
 
 

@@ -127,7 +127,7 @@ def follow(passage: Passage, desk: Desk, number: int) -> None:
     )
     job_id = mint("job_", now_ns, number)
     row = row_of(agent.entity_id, desk.memory.tenant.tenant_id, job_id, spec, now_ns)
-    row |= {"next_for_ns": at_ns, "next_ns": at_ns, "asked_by": agent.entity_id}
+    row |= {"next_for_ns": at_ns, "next_ns": at_ns, "asked_by": agent.entity_id, "asked_seq": number}
     desk.changes.writes.append(Write("jobs", row))
     detail = {"job_id": job_id, "at": from_ns(at_ns), "step_id": passage.step_id, "agent_id": agent.agent_id}
     summary = f"{agent.agent_id} asked to be reminded"

@@ -26,8 +26,8 @@ class Leases(Protocol):
     async def hold_lease(self, name: str, holder: str, lease_s: float) -> int | None:
         """Take it if it is free or over, renew it if it is this holder's: its epoch; else None.
 
-        Whoever takes it from another gets a higher epoch than was ever given before. NotDurable when the
-        database cannot be asked.
+        Whoever takes it from another, or after it was freed, gets a higher epoch than was ever given before.
+        NotDurable when the database cannot be asked.
         """
 
     async def end_lease(self, name: str, holder: str) -> None:

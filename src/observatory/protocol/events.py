@@ -106,6 +106,7 @@ SEVERITY: Final[dict[str, int]] = {
     "job_fired": INFO,
     "job_missed": WARN,
     "reminder_scheduled": INFO,
+    "lead_resigned": NOTICE,
     "dead_lettered": ERROR,
     "dead_letter_retried": NOTICE,
     "dead_letter_discarded": NOTICE,

@@ -33,7 +33,7 @@ class SqliteLeases:
 
     async def hold_lease(self, name: str, holder: str, lease_s: float) -> int | None:
         known = self._leases.get(name)
-        if known is not None and known.holder == holder:
+        if known is not None and known.holder == holder and known.expires_ns:
             now_ns = time.monotonic_ns()
             self._leases[name] = known._replace(expires_ns=now_ns + int(lease_s * 1e9), ticked_ns=now_ns)
             return known.epoch
@@ -47,7 +47,8 @@ class SqliteLeases:
             known = self._leases.get(name)
             if known is not None and known.holder != holder and known.expires_ns > now_ns:
                 return None
-            epoch = known.epoch if known is not None and known.holder == holder else self._take(name, holder)
+            is_mine = known is not None and known.holder == holder and known.expires_ns != 0
+            epoch = known.epoch if known is not None and is_mine else self._take(name, holder)
             self._leases[name] = Lease(name, holder, epoch, now_ns + int(lease_s * 1e9), now_ns, now_ns)
             return epoch
 

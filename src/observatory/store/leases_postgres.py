@@ -15,7 +15,7 @@ NOW = "(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint"
 HOLD = f"""
 INSERT INTO leases (name, holder, epoch, expires_ns, ticked_ns) VALUES ($1, $2, 1, {NOW} + $3, {NOW})
 ON CONFLICT (name) DO UPDATE SET holder = $2, expires_ns = {NOW} + $3, ticked_ns = {NOW},
-    epoch = leases.epoch + CASE WHEN leases.holder = $2 THEN 0 ELSE 1 END
+    epoch = leases.epoch + CASE WHEN leases.holder = $2 AND leases.expires_ns > 0 THEN 0 ELSE 1 END
 WHERE leases.holder = $2 OR leases.expires_ns <= {NOW}
 RETURNING epoch"""
 END = "UPDATE leases SET expires_ns = 0 WHERE name = $1 AND holder = $2"

@@ -49,6 +49,7 @@ from observatory.store.memory import (
     write_sql,
 )
 from observatory.store.rulebook import read_rulebook
+from observatory.store.shredding import on_postgres
 
 TENANT_LOCK = 0x0B5E71  # advisory: numbers of new tenants are given one at a time
 NAME_TENANT = "SELECT set_config('app.tenant', $1, true), set_config('app.presented', $2, true)"
@@ -85,13 +86,6 @@ INSERT_MESSAGES = _bulk(
     "parents:text parent_inferred:smallint warnings:text dedupe:bigint digest:bytea entropy:float8",
 )
 INSERT_PAYLOADS = _bulk("payloads", "sequence_number:bigint raw:bytea")
-SHRED = """
-UPDATE payloads SET raw = NULL, salt = NULL, shredded_by = $2
-WHERE tenant_id = $1 AND shredded_by IS NULL AND sequence_number = ANY($3::bigint[])"""
-# What the last heartbeat of an agent said of its work goes with that message.
-HUSH = """
-UPDATE pulses SET task = NULL, usage = NULL, message_seq = NULL
-WHERE tenant_id = $1 AND message_seq = ANY($2::bigint[])"""
 LIMITS_TRANSACTIONS = 17  # from this version on
 KINDS = {"TEXT": "text", "BIGINT": "bigint", "INTEGER": "smallint", "BLOB": "bytea", "FLOAT": "float8"}
 
@@ -120,8 +114,6 @@ SEE_HEAD = """
 SELECT tenant_no, sequence_number, event_hash, sessions, agents, access_version, rulebook_version
 FROM chain_heads WHERE tenant_id = $1"""
 LOCK_HEAD = f"{SEE_HEAD} FOR NO KEY UPDATE"
-# So does what a webhook had said that became such a message.
-UNSAY = "UPDATE hook_calls SET body = NULL WHERE tenant_id = $1 AND message_seq = ANY($2::bigint[])"
 FENCE = "SELECT name, epoch FROM leases WHERE name = ANY($1::text[]) FOR SHARE"
 IMPATIENT = (
     "SELECT set_config('idle_in_transaction_session_timeout', '2s', true), "
@@ -373,7 +365,5 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
         if rows:
             statements.append(Statement(sql, [tenant_id, *map(list, zip(*rows, strict=True))]))
     for ordered_by, numbers in changes.shreds:
-        statements.append(Statement(SHRED, [tenant_id, ordered_by, numbers], must_hit=True))
-        statements.append(Statement(HUSH, [tenant_id, numbers]))
-        statements.append(Statement(UNSAY, [tenant_id, numbers]))
+        statements += on_postgres(tenant_id, ordered_by, list(numbers))
     return statements

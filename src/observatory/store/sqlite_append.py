@@ -47,6 +47,7 @@ from observatory.store.memory import (
     write_sql,
 )
 from observatory.store.rulebook import read_rulebook
+from observatory.store.shredding import FORGET, SHRED, UNSHREDDED, on_sqlite
 
 # Rows a statement. The driver gives up the interpreter a few times each statement and must get it back, so
 # there are few; and few sizes, so that they stay compiled.
@@ -62,13 +63,6 @@ MOVE_HEAD = (
     "UPDATE chain_heads SET sequence_number=?, event_hash=?, sessions=?, agents=?, access_version=?, "
     "rulebook_version=? WHERE tenant_id=?"
 )
-UNSHREDDED = "SELECT key FROM payloads WHERE raw IS NOT NULL AND key IN"
-SHRED = "UPDATE payloads SET raw=NULL, salt=NULL, shredded_by=? WHERE shredded_by IS NULL AND key IN"
-# What an agent's last heartbeat said of its work goes with that message; so does a webhook that became one.
-HUSH = "UPDATE pulses SET task=NULL, usage=NULL, message_seq=NULL WHERE tenant_id=? AND message_seq IN"
-UNSAY = "UPDATE hook_calls SET body=NULL WHERE tenant_id=? AND message_seq IN"
-# Words of thoughts go by such a write: after it nothing of them may stay in the write-ahead log.
-FORGET = ("UPDATE thought_records SET content=", "UPDATE thought_sessions SET intent=")
 MOVE_FROM = f"{MOVE_HEAD} AND sequence_number=? AND event_hash=?"
 
 
@@ -188,10 +182,7 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
         told_of += delivery_row(tenant_id, delivery)
     statements += _inserts(DELIVERIES, 1 + len(DELIVERY_COLUMNS), told_of)
     for ordered_by, numbers in changes.shreds:
-        marks, keys = _in(base | number for number in numbers)
-        statements.append(Statement(f"{SHRED} {marks}", [ordered_by, *keys], must_hit=True))
-        marks, _ = _in(numbers)
-        statements += [Statement(f"{sql} {marks}", [tenant_id, *numbers]) for sql in (HUSH, UNSAY)]
+        statements += on_sqlite(tenant_id, base, ordered_by, list(numbers))
     return statements
 
 

@@ -208,19 +208,20 @@ jobs = _table(
     "tenant_id:t job_id:t name:t kind:t cron:t zone:t at_ns:i target_kind:t target_name:t intent:t payload:t "
     "session_id:t misfire:t overlap:t jitter_s:i grace_s:i max_tries:i state:t version:i next_for_ns:i "
     "next_ns:i last_for_ns:i last_outcome:t last_ns:i last_seq:i failures:i runs:i open_runs:i queued:i "
-    "asked_by:t created_ns:i created_by:t updated_ns:i updated_by:t removed_ns:i",
+    "asked_by:t created_ns:i created_by:t updated_ns:i updated_by:t removed_ns:i asked_seq:i",
 )
 job_runs = _table(
     SHARED,
     "job_runs",
     "tenant_id:t job_id:t scheduled_for:i run_id:t epoch:i state:t attempt:i next_try_ns:i manual:s body:t "
-    "message_id:t session_id:t message_seq:i code:i reason:t created_ns:i created_by:t ended_ns:i",
+    "message_id:t session_id:t message_seq:i code:i reason:t created_ns:i created_by:t ended_ns:i "
+    "asked_seq:i",
 )
 dead_letters = _table(
     SHARED,
     "dead_letters",
     "tenant_id:t letter_id:t kind:t source_id:t source_name:t subject_id:t reason:t preview:t state:t "
-    "created_ns:i ended_ns:i ended_by:t",
+    "created_ns:i ended_ns:i ended_by:t asked_seq:i",
 )
 webhook_endpoints = _table(
     SHARED,

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 
 STATEMENTS = (
     "ALTER TABLE policies ADD COLUMN enabled SMALLINT NOT NULL DEFAULT 1",

@@ -1,0 +1,75 @@
+"""Who leads the schedule, how late it is, and how a gateway steps back from the lead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Response, Router, get, post
+
+from observatory.api.answers import Refusal, json
+from observatory.api.gate import need
+from observatory.api.house import Call, Here, House
+from observatory.gateway import firing, job_events
+from observatory.gateway.schedule import SECOND
+from observatory.protocol.clock import from_ns
+from observatory.state import HOME_TENANT
+
+Row = dict[str, Any]
+REST_S = 3.0  # others ask for the lead once a second
+
+
+@get("/scheduler", summary="Who leads the schedule, and how late it is", operation_id="get_scheduler")
+async def get_scheduler(request: Call, house: Here) -> Response[bytes]:
+    return json(await _scheduler(house, (await need(request, house, "read")).tenant_id))
+
+
+@post(
+    "/scheduler/resign",
+    summary="Let another gateway lead the schedule",
+    status_code=200,
+    operation_id="resign_scheduler",
+)
+async def resign_scheduler(request: Call, house: Here) -> Response[bytes]:
+    """For three seconds this gateway does not ask for the lead; where nobody else does, it leads again."""
+    who = await need(request, house, "admin")
+    if who.tenant_id != HOME_TENANT:
+        raise Refusal(403, "not_allowed", "gateways are the house's; only the home tenant's admin moves them")
+    leader = house.scheduler.leader
+    if leader.epoch is None:
+        raise Refusal(409, "not_leading", "this gateway does not lead the schedule; ask the one that does")
+    told = job_events.resigned(who, leader.holder, leader.epoch, house.clock())
+    verdict = await house.command(told)
+    if verdict.code != 200:
+        return json(verdict.answer, verdict.code)
+    await leader.resign(REST_S)
+    return json(await _scheduler(house, who.tenant_id))
+
+
+async def _scheduler(house: House, tenant_id: str) -> Row:
+    leader = house.scheduler.leader
+    lease = await house.schedule.lease(leader.name)
+    next_ns, now_ns = await house.schedule.earliest(tenant_id), house.clock()
+    if next_ns == firing.AT_ONCE:
+        waiting = await house.schedule.runs_due(tenant_id, now_ns, 1)
+        next_ns = waiting[0]["created_ns"] if waiting else now_ns
+    dead = await house.schedule.letters_page(tenant_id, None, 1_000, None, "dead")
+    told = None
+    if lease is not None:
+        told = {
+            "holder": lease.holder,
+            "epoch": lease.epoch,
+            "expires_at": from_ns(max(0, lease.expires_ns)),
+            "last_tick_at": from_ns(lease.ticked_ns),
+            "is_live": lease.expires_ns > lease.now_ns,
+            "is_this_gateway": lease.holder == leader.holder,
+        }
+    return {
+        "leader": told,
+        "last_look_at": from_ns(house.scheduler.looked_ns) if house.scheduler.looked_ns else None,
+        "next_at": None if next_ns is None else from_ns(next_ns),
+        "lag_s": 0.0 if next_ns is None else round(max(0, now_ns - next_ns) / SECOND, 3),
+        "dead_letters": len(dead),
+    }
+
+
+scheduler_router = Router(path="/v1", route_handlers=[get_scheduler, resign_scheduler], tags=["Schedule"])
