@@ -239,7 +239,7 @@ export function review(sequence_number: string, verdict: Outcome, note: string |
 }
 
 /** Do it, and whatever came of it, ask again what begins with these paths. */
-export async function then<T>(paths: string[], doing: Promise<T>): Promise<T> {
+export async function andAsk<T>(paths: string[], doing: Promise<T>): Promise<T> {
   try {
     return await doing;
   } finally {

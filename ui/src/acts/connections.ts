@@ -9,7 +9,7 @@ import type {
   NewPeerBody,
   WebhookBody,
 } from "~/protocol/openapi";
-import { act, type Refused, then } from "./acts";
+import { act, andAsk, type Refused } from "./acts";
 
 const OUT = ["/v1/webhooks/out"];
 const IN = ["/v1/webhooks/in"];
@@ -18,7 +18,7 @@ const RULES = ["/v1/alert-rules", "/v1/alerts"];
 const PEERS = ["/v1/peers", "/v1/audit/log"];
 
 export function makeChannel(body: WebhookBody, refused?: Refused) {
-  return then(
+  return andAsk(
     OUT,
     act(
       "Making the channel",
@@ -30,7 +30,7 @@ export function makeChannel(body: WebhookBody, refused?: Refused) {
 }
 
 export function changeChannel(endpoint_id: string, body: WebhookBody, was: string | null, refused?: Refused) {
-  return then(
+  return andAsk(
     OUT,
     act(
       "Saving the channel",
@@ -45,7 +45,7 @@ export function switchChannel(endpoint_id: string, name: string, on: boolean): P
   const route = on
     ? "POST /v1/webhooks/out/{endpoint_id}/enable"
     : "POST /v1/webhooks/out/{endpoint_id}/disable";
-  return then(
+  return andAsk(
     OUT,
     act(
       on ? "Enabling" : "Disabling",
@@ -59,7 +59,7 @@ export function switchChannel(endpoint_id: string, name: string, on: boolean): P
 }
 
 export function rotateChannel(endpoint_id: string, overlap_s: number) {
-  return then(
+  return andAsk(
     OUT,
     act(
       "Rotating the secret",
@@ -71,7 +71,7 @@ export function rotateChannel(endpoint_id: string, overlap_s: number) {
 }
 
 export function removeChannel(endpoint_id: string, name: string) {
-  return then(
+  return andAsk(
     [...OUT, ...RULES],
     act(
       "Removing the channel",
@@ -82,7 +82,7 @@ export function removeChannel(endpoint_id: string, name: string) {
 }
 
 export function makeHook(body: NewHookBody, refused?: Refused) {
-  return then(
+  return andAsk(
     IN,
     act(
       "Opening the hook",
@@ -99,7 +99,7 @@ export function changeHook(
   text: string,
   refused?: Refused,
 ): Promise<unknown> {
-  return then(
+  return andAsk(
     IN,
     act(
       "Saving the hook",
@@ -121,7 +121,7 @@ export function changeHook(
 }
 
 export function rotateHook(hook_id: string, overlap_s: number) {
-  return then(
+  return andAsk(
     IN,
     act(
       "Rotating the secret",
@@ -132,7 +132,7 @@ export function rotateHook(hook_id: string, overlap_s: number) {
 }
 
 export function removeHook(hook_id: string, name: string) {
-  return then(
+  return andAsk(
     IN,
     act(
       "Removing the hook",
@@ -143,7 +143,7 @@ export function removeHook(hook_id: string, name: string) {
 }
 
 export function makeExporter(body: NewExporterBody, refused?: Refused) {
-  return then(
+  return andAsk(
     EXPORTERS,
     act(
       "Making the exporter",
@@ -155,7 +155,7 @@ export function makeExporter(body: NewExporterBody, refused?: Refused) {
 }
 
 export function changeExporter(exporter_id: string, body: ExporterChangeBody, refused?: Refused) {
-  return then(
+  return andAsk(
     EXPORTERS,
     act(
       "Saving the exporter",
@@ -168,7 +168,7 @@ export function changeExporter(exporter_id: string, body: ExporterChangeBody, re
 
 export function haltExporter(exporter_id: string, name: string, halt: boolean): Promise<unknown> {
   const route = halt ? "POST /v1/exporters/{exporter_id}/pause" : "POST /v1/exporters/{exporter_id}/resume";
-  return then(
+  return andAsk(
     EXPORTERS,
     act(
       halt ? "Pausing" : "Resuming",
@@ -182,7 +182,7 @@ export function haltExporter(exporter_id: string, name: string, halt: boolean): 
 }
 
 export function rewindExporter(exporter_id: string, to: number, refused?: Refused) {
-  return then(
+  return andAsk(
     EXPORTERS,
     act(
       "Moving the exporter",
@@ -194,7 +194,7 @@ export function rewindExporter(exporter_id: string, to: number, refused?: Refuse
 }
 
 export function removeExporter(exporter_id: string, name: string) {
-  return then(
+  return andAsk(
     EXPORTERS,
     act(
       "Removing the exporter",
@@ -205,7 +205,7 @@ export function removeExporter(exporter_id: string, name: string) {
 }
 
 export function addPeer(body: NewPeerBody, refused?: Refused) {
-  return then(
+  return andAsk(
     PEERS,
     act(
       "Adding the peer",
@@ -217,7 +217,7 @@ export function addPeer(body: NewPeerBody, refused?: Refused) {
 }
 
 export function offerTo(peer_id: string, name: string) {
-  return then(
+  return andAsk(
     PEERS,
     act(
       "Offering the checkpoint",
@@ -233,7 +233,7 @@ export function offerTo(peer_id: string, name: string) {
 }
 
 export function changePeerKey(peer_id: string, vkey: string, refused?: Refused) {
-  return then(
+  return andAsk(
     PEERS,
     act(
       "Changing the key",
@@ -245,7 +245,7 @@ export function changePeerKey(peer_id: string, vkey: string, refused?: Refused) 
 }
 
 export function removePeer(peer_id: string, name: string) {
-  return then(
+  return andAsk(
     PEERS,
     act(
       "Removing the peer",

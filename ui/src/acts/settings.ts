@@ -1,7 +1,7 @@
 // What an admin sets: rules, redaction, retention; and what operators set of detectors and places. Each tells what is so from now on, and takes it back where the gateway can.
 import { send } from "~/api/client";
 import type { AlertRuleBody, NewRedaction, Place, RetentionBody, RuleItem } from "~/protocol/openapi";
-import { act, type Refused, then } from "./acts";
+import { act, andAsk, type Refused } from "./acts";
 
 const RULES = ["/v1/alert-rules", "/v1/alerts"];
 
@@ -14,7 +14,7 @@ export function bodyOfRule(rule: RuleItem): AlertRuleBody {
 }
 
 export function makeRule(body: AlertRuleBody, refused?: Refused) {
-  return then(
+  return andAsk(
     RULES,
     act(
       "Making the rule",
@@ -32,7 +32,7 @@ export function changeRule(
   refused?: Refused,
 ): Promise<RuleItem | null> {
   const params = { rule_id: rule.rule_id };
-  return then(
+  return andAsk(
     RULES,
     act(
       "Saving the rule",
@@ -47,7 +47,7 @@ export function changeRule(
 }
 
 export function removeRule(rule: RuleItem) {
-  return then(
+  return andAsk(
     RULES,
     act(
       "Removing the rule",
@@ -59,7 +59,7 @@ export function removeRule(rule: RuleItem) {
 
 export function muteRule(rule: RuleItem, minutes: number): Promise<unknown> {
   const params = { rule_id: rule.rule_id };
-  return then(
+  return andAsk(
     RULES,
     act(
       minutes ? "Muting" : "Unmuting",
@@ -75,7 +75,7 @@ export function muteRule(rule: RuleItem, minutes: number): Promise<unknown> {
 }
 
 export function makeDefaultRules(endpoint_ids: string[]) {
-  return then(
+  return andAsk(
     RULES,
     act(
       "Making the rules",
@@ -91,7 +91,7 @@ export function makeDefaultRules(endpoint_ids: string[]) {
 }
 
 export function addRedaction(body: NewRedaction, refused?: Refused): Promise<unknown> {
-  return then(
+  return andAsk(
     ["/v1/redaction"],
     act(
       "Adding the rule",
@@ -106,7 +106,7 @@ export function addRedaction(body: NewRedaction, refused?: Refused): Promise<unk
 }
 
 export function endRedaction(rule_id: string, before: NewRedaction): Promise<unknown> {
-  return then(
+  return andAsk(
     ["/v1/redaction"],
     act(
       "Ending the rule",
@@ -120,7 +120,7 @@ export function endRedaction(rule_id: string, before: NewRedaction): Promise<unk
 }
 
 export function keepFor(body: RetentionBody, refused?: Refused) {
-  return then(
+  return andAsk(
     ["/v1/retention"],
     act(
       "Changing the retention",
@@ -142,7 +142,7 @@ export function setDetectors(
   before: Record<string, unknown>,
   refused?: Refused,
 ): Promise<unknown> {
-  return then(
+  return andAsk(
     ["/v1/settings/detectors"],
     act(
       "Changing the detectors",
@@ -162,7 +162,7 @@ export function placeClusters(
   was: string | null,
   refused?: Refused,
 ): Promise<unknown> {
-  return then(
+  return andAsk(
     ["/v1/fleet/regions"],
     act(
       "Placing the clusters",

@@ -4115,6 +4115,7 @@ export interface Answers {
   "POST /v1/scaling-triggers/{rule_id}/mute": RuleItem;
   "POST /v1/scaling-triggers/{rule_id}/test": TestAnswer;
   "GET /v1/scheduler": SchedulerItem;
+  "POST /v1/scheduler/resign": SchedulerItem;
   "GET /v1/search": SearchAnswer | SpeakersAnswer | TimesAnswer;
   "GET /v1/sessions": PageOfSessionItem;
   "GET /v1/sessions/stuck": PageOfSessionItem;
