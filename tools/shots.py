@@ -95,6 +95,11 @@ def story(door: Door) -> dict[str, str]:
     return found
 
 
+def _first_row(page: Page) -> None:
+    page.locator("tr[data-index='0']").click()
+    page.wait_for_timeout(2_000)
+
+
 def shots(found: dict[str, str]) -> list[Shot]:
     session, desk = found.get("session", ""), ("dark", "light")
     return [
@@ -113,9 +118,17 @@ def shots(found: dict[str, str]) -> list[Shot]:
         Shot("keys", "/fleet", desk, lambda page: page.keyboard.press("?")),
         Shot("registry", "/registry?type=web_researcher"),
         Shot("registry-agent", "/registry/researcher-beta-3", desk),
-        Shot("scheduler", "/scheduler", ("dark",)),
-        Shot("forensics", "/forensics", ("dark",)),
-        Shot("god-mode", "/god-mode", ("dark",)),
+        Shot("scheduler", "/scheduler"),
+        Shot("scheduler-heartbeats", "/scheduler?board=heartbeats", ("dark",)),
+        Shot("forensics", "/forensics"),
+        Shot("forensics-fact", "/forensics/infections", desk, _first_row),
+        Shot("forensics-costs", "/forensics/costs?by=branch", ("dark",)),
+        Shot("forensics-trail", "/forensics/trail", desk, _first_row),
+        Shot("forensics-log", "/forensics/log", ("dark",)),
+        Shot("forensics-webhooks", "/forensics/webhooks", ("dark",)),
+        Shot("forensics-policies", "/forensics/policies", ("dark",)),
+        Shot("god-mode", "/god-mode"),
+        Shot("settings", "/settings", ("dark",)),
     ]
 
 

@@ -263,11 +263,24 @@ class Reach(msgspec.Struct, frozen=True):
     held: int
 
 
+class Obeyed(msgspec.Struct, frozen=True):
+    """Who knows of a kill-switch; `unheard` are rows of agents that were told and have not said so."""
+
+    agents: int
+    told: int
+    acknowledged: int
+    later: int
+    unheard: list[dict[str, Any]]
+
+
 class Standstill(Protocol):
     """What kill-switches would hold and do hold, as last committed."""
 
     async def reach(self, tenant_id: str, **agents: str) -> Reach:
         """Of agents whose columns are equal to these; without any, of the whole tenant."""
+
+    async def obeyed(self, tenant_id: str, number: int, most: int, **agents: str) -> Obeyed:
+        """By the orders under this number; of those who have not obeyed at most so many, last heard first."""
 
     async def waiting(self, tenant_id: str) -> list[tuple[str, int]]:
         """(session id, held messages) where neither gate nor pause holds them, oldest first."""

@@ -33,6 +33,7 @@ from observatory.ports import (
     Holds,
     Inbox,
     MessageFilter,
+    Obeyed,
     Pending,
     Reach,
     Standstill,
@@ -246,6 +247,7 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "instructed": store.instructed(tenant_id, number),
         "stops": store.stops(tenant_id),
         "reach": store.reach(tenant_id, agent_type=scene.reader),
+        "obeyed": store.obeyed(tenant_id, parcel, 10, agent_type=scene.reader),
         "waiting": store.waiting(tenant_id),
         "silent": store.silent(tenant_id, LATER, 100),
         "rooms": store.rooms(tenant_id, number),
@@ -266,6 +268,7 @@ def outside(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[A
         "deliveries_waiting": store.deliveries_waiting(tenant_id),
         "deliveries_first": store.deliveries_first(tenant_id, endpoint_id, 100),
         "deliveries_old": store.deliveries_old(tenant_id, endpoint_id, LATER, 100),
+        "deliveries_log": store.deliveries_log(tenant_id, None, 100),
         "deliveries_page": store.deliveries_page(tenant_id, endpoint_id, None, 100),
         "calls_page": store.calls_page(tenant_id, None, 100),
         "calls_taken": store.calls_taken(tenant_id, LATER, 100),
@@ -291,6 +294,9 @@ def scheduled(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "jobs_made": store.jobs_made(tenant_id),
         "acknowledged": store.acknowledged(tenant_id, [scene.parcel]),
         "letters_page": store.letters_page(tenant_id, None, 100, None, None),
+        "letters_dead": store.letters_dead(tenant_id, 100),
+        "runs_counted": store.runs_counted(tenant_id, [scene.job], 0, LATER, LATER),
+        "runs_recent": store.runs_recent(tenant_id, [scene.job], 10),
     }
 
 
@@ -317,7 +323,7 @@ def answers(house: House, tenant_id: str, scene: Scene) -> dict[str, Any]:
 
 
 NOTHING: tuple[Any, ...] = ([], {}, set(), None, 0, Stops(), Reach(0, 0, 0), (0, []))
-NOTHING += (Unanswered(0, None, 0, None),)
+NOTHING += (Unanswered(0, None, 0, None), Obeyed(0, 0, 0, 0, []))
 
 
 def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(house: House) -> None:

@@ -99,6 +99,27 @@ def reach(house: House, **agents: str) -> Reach:
     return house.read(house.store.reach(HOME_TENANT, **agents))
 
 
+def test_who_has_obeyed_is_counted_in_the_database_and_named_up_to_a_number_s742(house: House) -> None:
+    """S742: of thousands only so many are named; who came later and others' agents are told apart."""
+    house.send(*(log(f"a{n}", f"s{n}") for n in range(5)), log("p1", "sp", kind="planner"))
+    engage(house, "class", "writer")
+    (engaged,) = (
+        event for event in house.trail_of() if b'"event_type":"kill_switch_engaged"' in event.record
+    )
+    number = engaged.sequence_number
+    house.send(log("late", "s9"))
+    found = house.read(house.store.obeyed(HOME_TENANT, number, 3, agent_type="writer"))
+    assert (found.agents, found.told, found.acknowledged, found.later) == (6, 5, 0, 1)
+    assert len(found.unheard) == 3 and {row["agent_id"] for row in found.unheard} < {
+        f"a{n}" for n in range(5)
+    }
+    nobody = house.read(house.store.obeyed(HOME_TENANT, 0, 3))
+    assert (nobody.agents, nobody.told, nobody.unheard) == (7, 0, [])
+    house.create_tenant(OTHER_TENANT)
+    others = house.read(house.store.obeyed(OTHER_TENANT, number, 3, agent_type="writer"))
+    assert (others.agents, others.told, others.acknowledged, others.unheard) == (0, 0, 0, [])
+
+
 @pytest.mark.req(226)
 def test_what_is_engaged_holds_from_the_next_message_on_and_survives_a_reopening_s162(house: House) -> None:
     """S162, S163: the state is a row; a gateway that starts anew reads it before it judges anything."""

@@ -39,6 +39,8 @@ def test_the_lease_is_one_gateways_and_its_epoch_only_grows_s461(house: House) -
     house.read(store.end_lease("x", "a"))
     assert house.read(store.hold_lease("x", "a", 30.0)) is None, "only its holder ends it"
     house.read(store.end_lease("x", "b"))
+    freed = house.read(store.lease("x"))
+    assert freed is not None and freed.expires_ns == 0, "freed is told apart from run out"
     assert house.read(store.hold_lease("x", "a", 30.0)) == 3
     assert house.refuses("UPDATE leases SET epoch = 1 WHERE name = 'x'")
     assert house.refuses("DELETE FROM leases")

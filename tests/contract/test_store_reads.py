@@ -199,3 +199,12 @@ def test_the_seeds_query_for_the_chain_shows_each_hash_beside_the_one_before(hou
     assert [row[0] for row in rows] == numbers(house)
     assert rows[0][3] is None
     assert all(row[2] == row[3] for row in rows[1:])
+
+
+def test_events_of_thousands_of_senders_are_found_in_one_question_s756(house: House) -> None:
+    """S756: keys are never deleted, so a tenant's people are many after years; of others nothing is told."""
+    house.send(log(agent="alpha"), log(agent="beta"))
+    many = tuple(f"key_{n}" for n in range(5_000))
+    alpha = agent_entity_id(HOME_TENANT, "alpha")
+    assert numbers(house, senders=many) == []
+    assert numbers(house, senders=(*many, alpha)) == numbers(house, senders=(alpha,)) != []

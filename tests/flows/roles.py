@@ -161,6 +161,7 @@ MATRIX: dict[str, tuple[set[str], Any]] = {
     "list_tenants": (READERS, None),
     "create_tenant": ({"admin"}, {"display_name": "Matrix"}),
     "list_users": ({"admin"}, None),
+    "list_people": (READERS, None),
     "create_user": ({"admin"}, {"name": "matrix", "role": "viewer"}),
     "disable_user": ({"admin"}, None),
     "list_keys": ({"admin"}, None),

@@ -335,10 +335,12 @@ def test_a_cookie_counts_only_for_requests_of_our_own_origin_s55(server: Server)
 
 
 def test_every_change_of_access_is_an_event_of_its_tenant_s57(server: Server) -> None:
-    """S57: made, refused, signed in, out, disabled and revoked; by whom, and with no secret."""
+    """S57, S786: made, refused, signed in, out, disabled, revoked; by whom, by name, and with no secret."""
     http = server.http("admin")
     since = http.get("/v1/audit/tenant", params={"limit": 1}).json()["items"][0]["hash_chain"]
     user = http.post("/v1/users", json={"name": f"told-{uuid.uuid4()}", "role": "viewer"}).json()
+    people = server.http("operator").get("/v1/people").json()["items"]
+    assert {"user_id": user["user_id"], "name": user["display_name"]} in people
     key = http.post("/v1/keys", json={"role": "viewer", "user_id": user["user_id"]}).json()
     with httpx2.Client(base_url=server.url, trust_env=False) as browser:
         browser.get(user["invite_url"])

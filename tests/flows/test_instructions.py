@@ -161,3 +161,17 @@ def test_instructions_of_another_tenant_are_not_there_s168(server: Server) -> No
     theirs = nobody.put(f"/v1/instructions/{kind}", json={"text": "theirs"}, headers=headers)
     assert theirs.json()["version"] == 1
     assert server.http("admin").get(f"/v1/instructions/{kind}").json()["text"] == "ours"
+
+
+def test_of_many_versions_the_fifty_newest_are_told_and_older_ones_rolled_back_to_s748(
+    server: Server,
+) -> None:
+    """S748: the page asks for the history every few seconds, so it is bounded; nothing of it is lost."""
+    kind = f"kind-{uuid.uuid4().hex[:8]}"
+    for number in range(52):
+        put(server, kind, f"words {number}")
+    http = server.http("admin")
+    history = http.get(f"/v1/instructions/{kind}").json()["history"]
+    assert [row["version"] for row in history] == list(range(52, 2, -1))
+    back = http.post(f"/v1/instructions/{kind}/rollback", json={"version": 1})
+    assert (back.status_code, back.json()["text"]) == (201, "words 0")

@@ -8,10 +8,12 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
@@ -214,3 +216,42 @@ def test_what_is_no_otlp_is_refused_in_its_own_form_s810_s815(gateway: Server) -
         == 413
     )
     assert http.post("/v1/traces", json={}).json() == {}
+
+
+def test_over_grpc_a_key_is_asked_for_before_anything_is_read_s812(gateway: Server) -> None:
+    """S812, S816: refusals as gRPC says them; beyond those that are read, calls wait."""
+    method = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+    key = (("authorization", f"Bearer {gateway.credentials['agent_key']}"),)
+    packed = grpc.Compression.Gzip
+
+    def code(call: Any, *given: Any, **more: Any) -> grpc.StatusCode:
+        with pytest.raises(grpc.RpcError) as refused:
+            call(*given, timeout=20, **more)
+        found: grpc.StatusCode = refused.value.code()
+        return found
+
+    with grpc.insecure_channel(gateway.grpc) as channel:  # type: ignore[attr-defined]
+        said = threading.Event()
+
+        def never() -> Iterator[bytes]:
+            said.wait(20)
+            yield b""
+
+        try:
+            assert code(channel.stream_unary(method), never()) is grpc.StatusCode.UNAUTHENTICATED
+        finally:
+            said.set()
+        send = channel.unary_unary(method)
+        assert code(send, b"\xff\xff", metadata=key) is grpc.StatusCode.INVALID_ARGUMENT
+        many = ExportTraceServiceRequest()
+        spans = many.resource_spans.add().scope_spans.add().spans
+        for _ in range(10_001):
+            spans.add()
+        assert code(send, many.SerializeToString(), metadata=key) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        huge = bytes(40 << 20)
+        assert code(send, huge, metadata=key, compression=packed) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        wire = ExportTraceServiceRequest()
+        wire.resource_spans.add().scope_spans.add().spans.add(name="no step")
+        calls = [send.future(wire.SerializeToString(), metadata=key, timeout=30) for _ in range(300)]
+        for call in calls:
+            assert ExportTraceServiceResponse.FromString(call.result()).partial_success.rejected_spans == 1

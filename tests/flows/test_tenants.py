@@ -144,6 +144,7 @@ FULL = {
         "list_budgets",
         "list_kill_switches",
         "list_users",
+        "list_people",
     ),
 }
 

@@ -32,6 +32,11 @@ class UserItem(msgspec.Struct, kw_only=True):
     invite_url: str | None = None
 
 
+class PersonItem(msgspec.Struct, kw_only=True):
+    user_id: str
+    name: str
+
+
 class KeyItem(msgspec.Struct, kw_only=True):
     tenant_id: str
     key_id: str

@@ -35,6 +35,7 @@ ACTS: dict[About, tuple[str, ...]] = {
     "budgets": ("budget_set",),
 }
 AT_ONCE = 500
+MOST_PEOPLE = 10_000  # users, then the newest keys: as many as one question may name
 MOST_LOOKED_AT = 10_000
 
 
@@ -65,8 +66,9 @@ async def audit_acts(
 async def _people(house: House, tenant_id: str) -> tuple[str, ...]:
     users = await house.store.rows(tenant_id, "users")
     keys = await house.store.rows(tenant_id, "api_keys", user_id=None)
-    loose = [key["key_id"] for key in keys if key["role"] != "agent"]
-    return tuple(sorted([user["user_id"] for user in users] + loose))
+    loose = sorted((key for key in keys if key["role"] != "agent"), key=lambda key: -key["created_ns"])
+    found = [user["user_id"] for user in users] + [key["key_id"] for key in loose]
+    return tuple(sorted(found[:MOST_PEOPLE]))
 
 
 acts = Router(path="/v1", route_handlers=[audit_acts], tags=["God Mode"])

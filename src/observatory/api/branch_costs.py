@@ -27,6 +27,7 @@ from observatory.protocol.clock import from_ns
 HOUR = 60  # minutes
 LONGEST_SPAN = 31 * 24 * HOUR
 READ_WHOLE = 24  # sessions
+MOST_AGENTS = 5_000  # of one session
 Row = dict[str, Any]
 
 
@@ -53,7 +54,7 @@ class LinesAnswer(msgspec.Struct, kw_only=True):
     items: list[LineItem]
     items_count: int
     sessions_read: int
-    elsewhere: float  # of sessions that were not read, and of branches beyond `limit`
+    elsewhere: float  # of sessions and steps that were not read, and of branches beyond `limit`
 
 
 LINE_ANSWERS: dict[str, Any] = {"branch_costs": LinesAnswer}
@@ -82,7 +83,13 @@ async def branch_costs(
         total = (await house.derived.spent_in_all(tenant_id, first, last)).cost
         sessions = await _dearest(house, tenant_id, first, last)
     else:
-        sessions, total = [await session_row(house, tenant_id, session)], None
+        sessions = [await session_row(house, tenant_id, session)]
+        here = {"session_no": sessions[0]["session_no"]}
+        # Of a very long session only the newest steps are read; what the others cost is told as elsewhere.
+        total = sum(
+            row.cost
+            for row in await house.derived.spent_within(tenant_id, start_ns, end_ns, MOST_AGENTS, **here)
+        )
     found: list[Row] = []
     for row in sessions:
         loaded = await load(house, tenant_id, row)
@@ -92,7 +99,7 @@ async def branch_costs(
     shown = found[:limit]
     known = sum(line["cost"] for line in found)
     # Counters and archive may be a moment apart: a branch is never more than all.
-    total = max(known, total or 0.0)
+    total = max(known, total)
     return json(
         {
             "since": from_ns(start_ns),

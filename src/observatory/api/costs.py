@@ -69,7 +69,8 @@ async def list_costs(
         rows = await house.derived.spent_within(who.tenant_id, *span_ns, MOST_WITHIN, **of)
         messages, tokens = (sum(row.messages for row in rows), sum(row.tokens for row in rows))
         total = Spent("", messages, tokens, sum(row.cost for row in rows))
-        rows = [] if after is not None else rows[:limit]
+        if after is not None:  # dearest first, then by number, as the store told them
+            rows = [row for row in rows if (-row.cost, int(row.key)) > (-after[0], int(after[1]))]
     else:
         total = await house.derived.spent_in_all(who.tenant_id, first, last)
         rows = await house.derived.spent_by(who.tenant_id, by, first, last, limit + 1, after)

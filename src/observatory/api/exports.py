@@ -7,9 +7,10 @@ about how large it is can be asked before. Whoever takes one is in the record be
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
+from weakref import WeakSet
 
 import msgspec
 from litestar import Response, Router, get
@@ -35,7 +36,13 @@ PAGE = 64
 SAMPLES = 8  # pages read to say how large it will be
 AT_ONCE = 3  # of one tenant: a reader that stalls holds up nobody else
 NDJSON = "application/x-ndjson"
-_running: Counter[str] = Counter()
+
+
+class _Way:
+    """One export on its way; gone with its stream, also with one that nobody began to read."""
+
+
+_running: defaultdict[str, WeakSet[_Way]] = defaultdict(WeakSet)
 First = Annotated[int | None, QueryParameter(name="from", ge=1, le=MAX_SEQUENCE, description="First number.")]
 Last = Annotated[
     int | None,
@@ -135,16 +142,13 @@ async def export_trail(
     """Check it with `observatory verify FILE`. A file without its last line was cut short."""
     who = await need(request, house, "export")
     tenant_id = who.tenant_id
-    if _running[tenant_id] >= AT_ONCE:
+    if len(_running[tenant_id]) >= AT_ONCE:
         raise Refusal(429, "busy", f"{AT_ONCE} exports of this tenant are on their way; let one end first")
-    _running[tenant_id] += 1
-    try:
-        start, end, head = await _range(house, tenant_id, (first, last), (since, until))
-        checkpoint, vkeys = await _signed(house, tenant_id, start, end)
-        await house.command(tell_export(who, start, end, payloads, house.clock()))
-    except BaseException:
-        _running[tenant_id] -= 1
-        raise
+    way = _Way()
+    _running[tenant_id].add(way)
+    start, end, head = await _range(house, tenant_id, (first, last), (since, until))
+    checkpoint, vkeys = await _signed(house, tenant_id, start, end)
+    await house.command(tell_export(who, start, end, payloads, house.clock()))
     manifest = Manifest(
         format=form.FORMAT,
         tenant_id=tenant_id,
@@ -171,10 +175,10 @@ async def export_trail(
         "cache-control": "no-store",
         "x-export-events": str(manifest.events),
     }
-    return Stream(_stream(house, manifest), media_type=NDJSON, headers=headers)
+    return Stream(_stream(house, manifest, way), media_type=NDJSON, headers=headers)
 
 
-async def _stream(house: House, manifest: Manifest) -> AsyncIterator[bytes]:
+async def _stream(house: House, manifest: Manifest, way: _Way) -> AsyncIterator[bytes]:
     """Breaks off without the last line when the trail cannot be read to its end: no manifest, no promise."""
     tenant_id, start, end = manifest.tenant_id, manifest.from_sequence, manifest.to_sequence
     tally, digest = Tally(start), Digest()
@@ -204,7 +208,7 @@ async def _stream(house: House, manifest: Manifest) -> AsyncIterator[bytes]:
         )
         yield form.manifest_line(done)
     finally:
-        _running[tenant_id] -= 1
+        _running[tenant_id].discard(way)
 
 
 async def _page(house: House, tenant_id: str, low: int, high: int, payloads: bool) -> list[Entry]:

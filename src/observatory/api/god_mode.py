@@ -104,6 +104,15 @@ async def list_users(request: Call, house: Here) -> Response[bytes]:
     return json({"items": [_shown(row) for row in rows], "next_cursor": None})
 
 
+@get("/people", summary="Who is who among the tenant's users: names only", operation_id="list_people")
+async def list_people(request: Call, house: Here) -> Response[bytes]:
+    """Whoever reads the record must be able to read who acted; roles, keys and sign-ins are an admin's."""
+    principal = await need(request, house, "read")
+    rows = await house.store.rows(principal.tenant_id, "users")
+    people = [{"user_id": row["user_id"], "name": row["display_name"] or row["name"]} for row in rows]
+    return json({"items": people, "next_cursor": None})
+
+
 @post("/users", summary="Create a user and a one-time invitation link", operation_id="create_user")
 async def create_user(request: Call, house: Here, data: JSONBody[NewUser]) -> Response[bytes]:
     principal = await need(request, house, "admin")
@@ -355,6 +364,7 @@ god_mode = Router(
         list_tenants,
         create_tenant,
         list_users,
+        list_people,
         create_user,
         change_role,
         disable_user,

@@ -17,6 +17,7 @@ from observatory.protocol.rules import NAME
 from observatory.state import Verdict
 
 Note = Annotated[str, msgspec.Meta(max_length=1_000)]
+HISTORY = 50  # versions that are told with their words, the newest; an older one can still be rolled back to
 # The version one saw in force, 0 for none: another one by now is 409, and nothing is issued.
 Seen = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None
 
@@ -108,7 +109,7 @@ async def get_instructions(request: Call, house: Here, agent_type: FromPath[str]
         _shown(rows[0])
         | {
             "text": rows[0]["text"],
-            "history": [_shown(row) | {"text": row["text"]} for row in rows],
+            "history": [_shown(row) | {"text": row["text"]} for row in rows[:HISTORY]],
             "agents": [
                 _taken(agent, version, agent["agent_no"] in beating)
                 for agent in sorted(agents, key=lambda row: row["agent_id"])

@@ -18,8 +18,9 @@ from observatory.api.ingest import BodyError, Ingest, Receive, Scope, Send
 from observatory.api.otlp_seen import Seen, Signal
 from observatory.errors import GatewayStopped, QueueFull
 from observatory.protocol import otlp_read
-from observatory.protocol.otlp_read import Form, NotOtlp
+from observatory.protocol.otlp_records import Form, NotOtlp
 from observatory.protocol.otlp_reply import reply, trouble
+from observatory.protocol.otlp_wire import TooMuch
 from observatory.protocol.span_events import steps_of_logs
 from observatory.protocol.span_values import Tally
 from observatory.protocol.spans import Step, steps_of_spans
@@ -67,12 +68,13 @@ class OtlpIn:
 
     async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:
         """All of a request, durable or told of; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""
-        # In a thread: a long batch read here would hold up every other client.
-        steps, tally = await asyncio.to_thread(_read, signal, body, form, who.agent_id)
+        most = self._house.settings.batch_lines
+        try:
+            # In a thread: a long batch read here would hold up every other client.
+            steps, tally = await asyncio.to_thread(_read, signal, body, form, most, who.agent_id)
+        except TooMuch as error:
+            raise BodyError(413, "too_many", str(error)) from error
         wanted = [one for one in steps if one is not None]
-        limit = self._house.settings.batch_lines
-        if len(steps) > limit:
-            raise BodyError(413, "too_many", f"a request may have {limit} records at most")
         verdicts: list[Verdict] = []
         if wanted:
             judge = partial(self._judge, who, self._house.clock())
@@ -81,8 +83,9 @@ class OtlpIn:
         for code, times in Counter([verdict.code for verdict in verdicts]).items():
             self._house.doors.count(code, times)
         refused = [verdict for verdict in verdicts if verdict.code not in (200, 202)]
-        if wanted and all(verdict.code == 503 for verdict in verdicts):
-            raise NotStored("nothing can be made durable now; try again")
+        if any(verdict.code == 503 for verdict in verdicts):
+            # Sent again, what was stored is found and not stored twice; told as rejected, the rest were lost.
+            raise NotStored("not everything can be made durable now; try again")
         self.seen(who.tenant_id).note(signal, len(steps), len(wanted) - len(refused), len(refused), tally)
         return Outcome(len(refused) + tally.not_agents, _told(refused, tally))
 
@@ -97,13 +100,15 @@ class OtlpIn:
 
 
 class NotStored(Exception):
-    """Nothing of the request is durable; it may be sent again."""
+    """Not all of the request is durable; it may be sent again."""
 
 
-def _read(signal: Signal, body: bytes, form: Form, bound: str | None) -> tuple[list[Step | None], Tally]:
+def _read(
+    signal: Signal, body: bytes, form: Form, most: int, bound: str | None
+) -> tuple[list[Step | None], Tally]:
     if signal == "traces":
-        return steps_of_spans(otlp_read.spans(body, form), bound)
-    return steps_of_logs(otlp_read.logs(body, form), bound)
+        return steps_of_spans(otlp_read.spans(body, form, most), bound)
+    return steps_of_logs(otlp_read.logs(body, form, most), bound)
 
 
 def _told(refused: list[Verdict], tally: Tally) -> str:

@@ -1,11 +1,12 @@
 """OTLP in over gRPC, where a setting gives it an address: the same door, another wire.
 
-A refusal that may pass is UNAVAILABLE, which every exporter tries again; one that will not is said as what
-it is.
+Law: nothing of a request is read before its key is known to be good and there is room for it. A refusal that
+may pass is UNAVAILABLE, which every exporter tries again; one that will not is said as what it is.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -14,14 +15,16 @@ from observatory.api.ingest import BodyError
 from observatory.api.otlp import NotStored, OtlpIn
 from observatory.api.otlp_seen import Signal
 from observatory.errors import GatewayStopped, QueueFull, StartupError
-from observatory.protocol.otlp_read import NotOtlp
+from observatory.protocol.otlp_records import NotOtlp
 from observatory.protocol.otlp_reply import CODES, reply
 
 METHODS: Final[dict[str, Signal]] = {
     "opentelemetry.proto.collector.trace.v1.TraceService": "traces",
     "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
 }
-CALLS: Final = 64  # at once; each waits for its commit
+CALLS: Final = 64  # read at once; each waits for its commit
+WAITING: Final = 1_024  # calls at once, with those that wait for room; beyond it gRPC refuses by itself
+READ_S: Final = 30.0  # for a request to come in, once there is room for it
 GRACE_S: Final = 5.0
 
 
@@ -34,11 +37,14 @@ async def served(door: OtlpIn, address: str, most_bytes: int) -> AsyncIterator[N
     import grpc.aio
 
     limits = [("grpc.max_receive_message_length", most_bytes), ("grpc.so_reuseport", 0)]
-    server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=CALLS)
+    server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=WAITING)
+    room = asyncio.Semaphore(CALLS)
     server.add_generic_rpc_handlers(
         tuple(
             grpc.method_handlers_generic_handler(
-                service, {"Export": grpc.unary_unary_rpc_method_handler(_Export(door, signal).call)}
+                # As a stream, of which one is taken: of a single request gRPC reads all before it asks us.
+                service,
+                {"Export": grpc.stream_unary_rpc_method_handler(_Export(door, signal, room).call)},
             )
             for service, signal in METHODS.items()
         )
@@ -59,10 +65,10 @@ async def served(door: OtlpIn, address: str, most_bytes: int) -> AsyncIterator[N
 class _Export:
     """One method; the bytes of a request in, the bytes of its answer out."""
 
-    def __init__(self, door: OtlpIn, signal: Signal) -> None:
-        self._door, self._signal = door, signal
+    def __init__(self, door: OtlpIn, signal: Signal, room: asyncio.Semaphore) -> None:
+        self._door, self._signal, self._room = door, signal, room
 
-    async def call(self, request: bytes, context: Any) -> bytes:
+    async def call(self, requests: AsyncIterator[bytes], context: Any) -> bytes:
         import grpc
 
         codes = {code.value[0]: code for code in grpc.StatusCode}
@@ -73,13 +79,18 @@ class _Export:
         }
         try:
             who = await self._door.admit(headers)
-            outcome = await self._door.take(who, self._signal, request, "protobuf")
+            async with self._room:
+                async with asyncio.timeout(READ_S):
+                    request = await anext(requests, b"")
+                outcome = await self._door.take(who, self._signal, request, "protobuf")
         except BodyError as error:
             code, told = codes[CODES.get(error.code, 13)], error.answer.detail or ""
         except NotOtlp as fault:
             code, told = codes[CODES[400]], str(fault)
         except (QueueFull, GatewayStopped, NotStored) as error:
             code, told = codes[CODES[503]], str(error)
+        except TimeoutError:
+            code, told = codes[CODES[503]], f"the request did not come within {READ_S:.0f} s"
         else:
             return reply(self._signal, "protobuf", outcome.rejected, outcome.told)
         await context.abort(code, told)

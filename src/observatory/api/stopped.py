@@ -19,11 +19,13 @@ from observatory.gateway import kill_switch as acts
 from observatory.insight.schedule import Row
 from observatory.ports import EventFilter
 from observatory.protocol.clock import from_ns
+from observatory.state import HOME_TENANT
 
 MOST_NAMED = 200
 # Events of the moment it was engaged that are looked through for the one that engaged it.
 BESIDE = 1_000
 GONE_NS = 60_000_000_000
+NO_EVENT = 0  # numbers begin at one
 
 
 class Unheard(msgspec.Struct, kw_only=True):
@@ -61,20 +63,17 @@ class KillSwitchStanding(KillSwitchItem, kw_only=True):
 async def get_kill_switch(request: Call, house: Here, kill_id: FromPath[str]) -> Response[bytes]:
     principal = await need(request, house, "read")
     row = await existing(house, principal.tenant_id, kill_id)
-    agents = await house.store.rows(principal.tenant_id, "agents", **acts.scope_filter(row))
     number, event_id = await _engaged_by(house, row)
-    orders: list[Row] = []
-    if number is not None:
-        orders = await house.store.rows(principal.tenant_id, "deliveries", sequence_number=number)
-    told = {order["agent_no"]: order["acked_ns"] is not None for order in orders}
-    unheard = [agent for agent in agents if told.get(agent["agent_no"]) is False]
-    unheard.sort(key=lambda agent: (agent["evicted_ns"] is not None, -agent["last_seen_ns"]))
+    # Counted where they are: the page asks every two seconds, and a fleet may be large.
+    obeyed = await house.store.obeyed(
+        principal.tenant_id, number or NO_EVENT, MOST_NAMED, **acts.scope_filter(row)
+    )
     standing = await shown_with_held(house, row) | {
-        "agents": len(agents),
-        "told": len(told),
-        "acknowledged": sum(told.values()),
-        "later": 0 if number is None else sum(agent["agent_no"] not in told for agent in agents),
-        "unheard": [_unheard(agent) for agent in unheard[:MOST_NAMED]],
+        "agents": obeyed.agents,
+        "told": obeyed.told,
+        "acknowledged": obeyed.acknowledged,
+        "later": 0 if number is None else obeyed.later,
+        "unheard": [_unheard(agent) for agent in obeyed.unheard],
         "gateways": await _gateways(house, row),
         "event_id": event_id,
     }
@@ -103,8 +102,12 @@ def _unheard(agent: Row) -> dict[str, object]:
 
 
 async def _gateways(house: House, row: Row) -> list[dict[str, object]]:
-    """Those that live, and those that went silent just now: of these it is not known."""
-    told = []
+    """Those that live, and those that went silent just now: of these it is not known.
+
+    Machines are the house's: other tenants see how many there are, and not what they are called.
+    """
+    told: list[dict[str, object]] = []
+    is_home = row["tenant_id"] == HOME_TENANT
     for lease in await house.schedule.leases(PRESENT):
         is_live = lease.expires_ns > lease.now_ns
         if not is_live and (lease.expires_ns == 0 or lease.now_ns - lease.ticked_ns > GONE_NS):
@@ -112,7 +115,7 @@ async def _gateways(house: House, row: Row) -> list[dict[str, object]]:
         engaged_ns = row["engaged_ns"]
         told.append(
             {
-                "name": lease.name.removeprefix(PRESENT),
+                "name": lease.name.removeprefix(PRESENT) if is_home else f"gateway {len(told) + 1}",
                 "last_tick_at": from_ns(lease.ticked_ns),
                 "is_live": is_live,
                 "has_obeyed": engaged_ns is not None and lease.ticked_ns >= engaged_ns,

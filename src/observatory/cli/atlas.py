@@ -7,15 +7,22 @@ HTTP doors with the operator's key, and is on record like any other change.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import msgspec
 
 from observatory.cli.door import Api
 from observatory.cli.terminal import CommandFailed, printable, say
 
 WRITER = "writer-beta-1"
+DESK = "atlas-desk"
+TIMEOUT = httpx2.Timeout(300, connect=3)
 RECALLED = "publisher-delta-1"
+# As the mesh says it: nothing here imports the mesh.
+FALSE_CLAIM, LIAR = "NVDA fiscal year ends Dec 31", "researcher-gamma-2"
+WHY_FALSE = "The annual report: the year ends on the last Sunday of January. A forum post was taken for it."
 WHY_PAUSED = "It wrote to the press list instead of the clients'. Held until the list is corrected."
 CAPS = {"scope": "agent", "target": WRITER, "soft": 1.5, "hard": 2.0, "period": "daily"}
 GATE_NOTE = "Atlas: a person reads what goes to clients"
@@ -71,6 +78,23 @@ def owner_of(door: Api) -> str | None:
     return found if isinstance(found, str) else None
 
 
+@contextlib.contextmanager
+def at_the_desk(admin: Api) -> Iterator[Api]:
+    """A person of the demo's own, so that what it does is not told as done by whoever looks on."""
+    people = [one for one in admin.items("/v1/users") if one["name"] == DESK]
+    body = {"name": DESK, "display_name": "Atlas desk", "role": "operator"}
+    person = people[0] if people else admin.ask("POST", "/v1/users", body)
+    key = {"role": "operator", "user_id": person["user_id"], "label": "the demo's own"}
+    made = admin.ask("POST", "/v1/keys", key)
+    desk = Api(admin.url, made["key"], TIMEOUT)
+    try:
+        yield desk
+    finally:
+        with contextlib.suppress(CommandFailed):
+            admin.ask("DELETE", f"/v1/keys/{made['key_id']}")
+        desk.close()
+
+
 class Announcer:
     """Reads what the mesh says of its incidents, tells the terminal, and does the operator's part."""
 
@@ -84,6 +108,8 @@ class Announcer:
             say(printable(f"[{told['incident']}] {told['what']}  {self._door.url}{told['path']}"))
             if told["incident"] == "pause":
                 self._pause(told["path"])
+            if told["incident"] == "refuted":
+                self._refute()
             if told["incident"] == "budget":
                 self._fresh_cap()
                 return True
@@ -95,6 +121,13 @@ class Announcer:
         with contextlib.suppress(CommandFailed):
             order = {"agent_id": RECALLED, "note": WHY_PAUSED}
             self._door.ask("POST", f"/v1/sessions/{session_id}/pause", order)
+
+    def _refute(self) -> None:
+        """The newest of its kind, by its first agent: who reads the record sees what was false and why."""
+        with contextlib.suppress(CommandFailed):
+            fact = next(iter(self._door.items("/v1/facts", text=FALSE_CLAIM, agent=LIAR)), None)
+            if fact is not None:
+                self._door.ask("POST", f"/v1/facts/{fact['fact_id']}/false", {"note": WHY_FALSE})
 
     def _fresh_cap(self) -> None:
         """What the last round left behind is closed, so that the writer can burn its cap again."""

@@ -68,8 +68,9 @@ def demo(
         beside = stack.enter_context(Neighbours(folder))
         gateway = stack.enter_context(_Gateway(folder, port, beside.address))
         door = stack.enter_context(gateway.door())
-        atlas.prepare(door, rate)
         admin = stack.enter_context(gateway.door("admin_key"))
+        desk = stack.enter_context(atlas.at_the_desk(admin))
+        atlas.prepare(desk, rate)
         with suppress(GatewayRefused):  # of a folder in which somebody changed what was there: it goes on
             atlas_desk.open_desk(admin, beside)
         link = door.ask("POST", "/v1/logins", {})["url"]
@@ -88,7 +89,7 @@ def demo(
         owner = atlas.owner_of(door)
         wishes += [] if owner is None else ["--owner", owner]
         with _Mesh(door.url, gateway.agent_key, folder, wishes) as mesh:
-            _watch(live, scene, mesh, gateway, stop, atlas.Announcer(door))
+            _watch(live, scene, mesh, gateway, stop, atlas.Announcer(desk))
         _drain(live, scene, door)
         _summary(scene, door)
 

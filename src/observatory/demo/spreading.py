@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from random import Random
+from urllib.parse import quote
 
 from observatory.demo.cast import PLANNER
 from observatory.demo.chance import score
@@ -71,6 +72,11 @@ async def infection(desk: Desk, rng: Random, tell: Tell) -> None:
     part.end()
     origin.end()
     await elsewhere(desk, rng)
+    tell(
+        "refuted",
+        f"the desk reads the annual report and marks “{FALSE_CLAIM}” false: see whom it reached",
+        f"/forensics/infections?q={quote(FALSE_CLAIM)}",
+    )
 
 
 async def elsewhere(desk: Desk, rng: Random) -> None:

@@ -56,6 +56,8 @@ class Parties(msgspec.Struct, frozen=True, gc=False):
     recipient_cluster: str | None = None
     recipient_session: str | None = None
     essential: bool = False
+    # The entity id of a recipient nobody has registered: a name makes it, so a rule may speak of either.
+    unmet: tuple[str, str] | None = None  # its tenant, then the id
 
 
 def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
@@ -150,8 +152,12 @@ def parties_of(
         sender = (agent.agent_id, agent.entity_id)
         sender_type, sender_cluster = sender_type or agent.agent_type, sender_cluster or agent.cluster_id
     names, kind, cluster, session = _addressed(message.recipient, message.recipient_type)
+    unmet = None
     if recipient is None and names and message.recipient_type in (None, "agent"):
-        recipient = memory.agents.get(agent_entity_id(memory.tenant.tenant_id, names[0]))
+        tenant_id = memory.tenant.tenant_id
+        entity_id = agent_entity_id(tenant_id, names[0])
+        recipient = memory.agents.get(entity_id)
+        unmet = (tenant_id, entity_id) if recipient is None else None
     if recipient is not None:
         names += (recipient.agent_id, recipient.entity_id)
         kind, cluster = kind or recipient.agent_type, cluster or recipient.cluster_id
@@ -166,6 +172,7 @@ def parties_of(
         cluster,
         session,
         is_essential(message.message_type, message.recipient_type),
+        unmet,
     )
 
 
@@ -218,6 +225,10 @@ class Party(msgspec.Struct, frozen=True, gc=False):
         types, clusters, sessions = self.places
         return types.fit(kind) or clusters.fit(cluster) or sessions.fit(session)
 
+    def means(self, tenant_id: str, entity_id: str) -> bool:
+        """Whether one of its whole names has this id."""
+        return any(agent_entity_id(tenant_id, name) == entity_id for name in self.names.whole)
+
 
 class Test(msgspec.Struct, frozen=True, gc=False):
     """A rule as it is asked; what is None matches everything."""
@@ -235,8 +246,12 @@ class Test(msgspec.Struct, frozen=True, gc=False):
         if side is not None and not side.fits(asked.sender, asked.sender_type, asked.sender_cluster, None):
             return False
         side = self.recipient
-        if side is not None and not side.fits(
-            asked.recipient, asked.recipient_type, asked.recipient_cluster, asked.recipient_session
+        if (
+            side is not None
+            and not side.fits(
+                asked.recipient, asked.recipient_type, asked.recipient_cluster, asked.recipient_session
+            )
+            and not (asked.unmet is not None and side.means(*asked.unmet))
         ):
             return False
         return (

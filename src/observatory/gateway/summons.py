@@ -18,7 +18,7 @@ import msgspec
 from observatory.gateway.interceptor import TooLarge, Violation, intercept
 from observatory.protocol.answers import Rejected
 from observatory.protocol.clock import from_ns
-from observatory.protocol.identity import NAMESPACE, agent_entity_id
+from observatory.protocol.identity import NAMESPACE, USER, agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import conversation_to_trace_id, span_id_of, trace_id_of_session
 from observatory.state import Arrival, Breach, Principal, Submission
@@ -78,6 +78,9 @@ def summons(
     )
     found = intercept(raw)
     if isinstance(found, Message):
+        if target.kind == "agent" and not target.name.startswith(USER) and ":" not in target.name:
+            # By its name, which makes the same id: rules speak of names, and it may never have registered.
+            found = msgspec.structs.replace(found, recipient=target.name)
         return Arrival(found, who, now_ns, len(raw))
     return _breach(who, raw, found.faults if isinstance(found, Violation) else (), found, now_ns)
 

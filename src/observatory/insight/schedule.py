@@ -81,6 +81,9 @@ class JobRows(Protocol):
         A message that went to nobody, or whose deliveries have all ended, is left out.
         """
 
+    async def letters_dead(self, tenant_id: str, most: int) -> int:
+        """How many letters wait for a person; counted up to that."""
+
     async def letters_page(
         self,
         tenant_id: str,

@@ -121,10 +121,10 @@ _record = msgspec.json.Decoder(_Record).decode
 
 
 def bare(page: list[Entry]) -> list[Entry]:
-    """Without the messages' bytes and the words of thoughts."""
+    """Without the messages' bytes, what people put in their place, and the words of thoughts."""
     replace = msgspec.structs.replace
     return [
-        replace(entry, words=None)
+        replace(entry, rewritten=None, words=None)
         if entry.message is None
         else replace(entry, message=replace(entry.message, raw=None))
         for entry in page

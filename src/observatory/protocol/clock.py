@@ -27,6 +27,7 @@ _ANY: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_SECOND: Final = int((datetime(2262, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) - 1
+LAST_NS: Final = (_LAST_SECOND + 1) * 1_000_000_000 - 1
 
 
 @lru_cache(maxsize=8192)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from observatory.protocol.otlp import varint
-from observatory.protocol.otlp_read import Form
+from observatory.protocol.otlp_records import Form
 
 # google.rpc.Code, by what HTTP says of the same.
 CODES: Final = {400: 3, 401: 16, 403: 7, 409: 6, 413: 8, 415: 3, 429: 8, 503: 14}

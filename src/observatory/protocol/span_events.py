@@ -10,12 +10,11 @@ import uuid
 from collections.abc import Iterable
 from typing import Any, Final
 
-from observatory.protocol import clock
 from observatory.protocol import conventions as words
 from observatory.protocol import span_values as values
 from observatory.protocol.identity import NAMESPACE, hyphenated
 from observatory.protocol.otel import read_context
-from observatory.protocol.otlp_read import Log
+from observatory.protocol.otlp_records import Log
 from observatory.protocol.spans import INTENT, Step, identity, step_id, tokens_of
 
 DETAILS: Final = "gen_ai.client.inference.operation.details"
@@ -71,12 +70,12 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
         outcome = values.plain(values.first(said, words.FAILURE)) or outcome
     if outcome:
         action["tool_output_summary"] = values.cut(outcome, tally)
-    asked = " ".join(values.question(values.first(said, words.QUESTION)).split())
+    asked = " ".join(values.one_line(values.question(values.first(said, words.QUESTION))).split())
     intent = f"{title}: {asked}" if asked else f"{title} {tool}" if tool else title
     body: dict[str, Any] = {
         "meta": {
             "trace_id": trace,
-            "timestamp": clock.from_ns(log.at_ns),
+            "timestamp": values.when(log.at_ns),
             "parent_step_id": step_id(log.trace_id, log.span_id) if has_span else None,
             "cluster_id": values.cluster(log.resource),
             "step_id": str(uuid.uuid5(NAMESPACE, named)),

@@ -13,11 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
+from observatory.protocol import clock
 from observatory.protocol import conventions as words
-from observatory.protocol.otlp_read import Attributes, Span
+from observatory.protocol.otlp_records import Attributes, Span
 from observatory.protocol.rules import MAX_SAFE, SEMVER
 
 LONGEST: Final = 16_384  # characters of one text; what is longer is cut, and counted
+LONGEST_TALK: Final = 4 << 20  # characters of JSON that is taken apart for what was said
+NAMES: Final = 1_000  # of unmapped attributes that are counted apart, of a request
 NO_VERSION: Final = "0.0.0"
 _control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _is_semver: Final = re.compile(SEMVER).match
@@ -40,7 +43,8 @@ class Tally(msgspec.Struct):
         for key in attributes:
             if key not in words.READ:
                 plain_key = _digits("N", key)[:128]
-                self.unmapped[plain_key] = self.unmapped.get(plain_key, 0) + 1
+                if plain_key in self.unmapped or len(self.unmapped) < NAMES:
+                    self.unmapped[plain_key] = self.unmapped.get(plain_key, 0) + 1
 
 
 def one_line(text: str) -> str:
@@ -89,6 +93,11 @@ def cluster(resource: Attributes) -> str | None:
     if not resource.get(words.CLUSTER[0]) and region and cloud:
         return name(f"{cloud}-{region}")
     return name(first(resource, words.CLUSTER))
+
+
+def when(*times_ns: int) -> str:
+    """The first that is told and that a clock can show."""
+    return clock.from_ns(next((ns for ns in times_ns if 0 < ns < clock.LAST_NS), 0))
 
 
 def duration(span: Span) -> int:
@@ -148,7 +157,7 @@ def as_json(value: Any, tally: Tally) -> str:
 
 def messages(value: Any) -> list[dict[str, Any]]:
     """GenAI's messages: a list of `{role, parts | content}`, often as JSON text."""
-    if isinstance(value, str) and value[:1] in "[{":
+    if isinstance(value, str) and value[:1] in "[{" and len(value) <= LONGEST_TALK:
         try:
             value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):

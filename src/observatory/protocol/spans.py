@@ -15,12 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from observatory.protocol import clock
 from observatory.protocol import conventions as words
 from observatory.protocol import span_values as values
 from observatory.protocol.identity import NAMESPACE, hyphenated
 from observatory.protocol.otel import TraceContext, read_context
-from observatory.protocol.otlp_read import CLIENT, Attributes, Span
+from observatory.protocol.otlp_records import CLIENT, Attributes, Span
 from observatory.protocol.rules import MAX_SAFE
 
 INTENT: Final = 300
@@ -79,7 +78,7 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally) ->
     body: dict[str, Any] = {
         "meta": {
             "trace_id": trace,
-            "timestamp": clock.from_ns(span.start_ns or span.end_ns),
+            "timestamp": values.when(span.start_ns, span.end_ns),
             "parent_step_id": parent,
             "cluster_id": values.cluster(span.resource),
             "step_id": step_id(span.trace_id, span.span_id),
@@ -176,7 +175,7 @@ def _intent(kind: words.Kind, title: str, said: Attributes) -> str:
     """The span's name, and what was asked where that is told."""
     asked = "" if kind == "tool" else values.question(values.first(said, words.QUESTION))
     described = values.plain(said.get("gen_ai.agent.description")) if kind == "agent" else ""
-    more = " ".join((asked or described).split())
+    more = " ".join(values.one_line(asked or described).split())
     title = values.one_line(title) or kind
     text = f"{title}: {more}" if more else title
     return text if len(text) <= INTENT else f"{text[: INTENT - 1]}…"

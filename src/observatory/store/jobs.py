@@ -125,6 +125,15 @@ class JobReads(Fetches):
                 found[number] = acked_ns if found.get(number, acked_ns) is not None else None
         return found
 
+    async def letters_dead(self, tenant_id: str, most: int) -> int:
+        letters = tables.dead_letters.c
+        # Spelled as the partial index spells it, so that it is used.
+        dead = select(letters.letter_id).where(
+            letters.tenant_id == tenant_id, literal_column("dead_letters.state = 'dead'")
+        )
+        query = select(func.count()).select_from(dead.limit(most).subquery())
+        return int((await self.fetch(tenant_id, query))[0][0])
+
     async def letters_page(
         self,
         tenant_id: str,

@@ -81,6 +81,6 @@ class SqliteLeases:
         if known is None:
             return None
         shift = time.time_ns() - time.monotonic_ns()
-        return known._replace(
-            expires_ns=known.expires_ns + shift, ticked_ns=known.ticked_ns + shift, now_ns=time.time_ns()
-        )
+        # One that was freed is over since ever, as on PostgreSQL.
+        expires_ns = known.expires_ns + shift if known.expires_ns else 0
+        return known._replace(expires_ns=expires_ns, ticked_ns=known.ticked_ns + shift, now_ns=time.time_ns())

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, bindparam, or_, select
+from sqlalchemy import Select, and_, bindparam, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
@@ -219,7 +219,7 @@ class Reads(
         if where.severity_min is not None:
             tests += shape.severe(tenant_id, where.severity_min)
         if where.senders:
-            tests.append(or_(*(shape.sent_by(tenant_id, one) for one in where.senders)))
+            tests.append(shape.sent_by_any(tenant_id, where.senders))
         return tests
 
     def _ordered(self, query: Select[Any], tests: Where, limit: Any, newest_first: bool) -> Select[Any]:

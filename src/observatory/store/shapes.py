@@ -5,10 +5,23 @@ SQLite finds rows by its packed key and narrow integer keys (ADR-024), PostgreSQ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from sqlalchemy import CHAR, ColumnElement, FromClause, and_, case, cast, func, literal_column, or_, select
+from sqlalchemy import (
+    CHAR,
+    ColumnElement,
+    FromClause,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
 
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.store import tables
@@ -34,6 +47,7 @@ class Shape(Protocol):
     def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]: ...
     def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
     def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]: ...
+    def sent_by_any(self, tenant_id: str, entity_ids: Sequence[str]) -> ColumnElement[bool]: ...
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where: ...
     def severe(self, tenant_id: str, minimum: int) -> Where: ...
 
@@ -97,6 +111,9 @@ class SqliteShape:
     def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
         return self.events.c.sender_key == entity_key(tenant_id, entity_id)
 
+    def sent_by_any(self, tenant_id: str, entity_ids: Sequence[str]) -> ColumnElement[bool]:
+        return self.events.c.sender_key.in_([literal(entity_key(tenant_id, one)) for one in entity_ids])
+
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where:
         where: Where = [self.events.c.tenant_no == self._number(tenant_id)]
         if since_ns is not None:
@@ -154,6 +171,12 @@ class PostgresShape:
 
     def sent_by(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
         return self._named(self.events.c.sender_key, "av.sender.entity_id", tenant_id, entity_id)
+
+    def sent_by_any(self, tenant_id: str, entity_ids: Sequence[str]) -> ColumnElement[bool]:
+        """Two flat lists: a test for each of thousands would be deeper than a database reads."""
+        keys = [literal(entity_key(tenant_id, one)) for one in entity_ids]
+        text = func.jsonb_extract_path_text(self.events.c.attributes, literal("av.sender.entity_id"))
+        return and_(self.events.c.sender_key.in_(keys), text.in_(list(map(literal, entity_ids))))
 
     def _named(
         self, key: ColumnElement[Any], name: str, tenant_id: str, entity_id: str

@@ -127,7 +127,8 @@ class SqliteStore(Reads, SqliteLeases):
         self._connection: Any = None
         self._looking: Any = None  # reads for the batch that is thought about while another is written
         self._noticing: Any = None  # knows whether anybody has written, and reads nothing
-        self._heads: tuple[int, dict[str, int]] | None = None
+        self._looked_from = 0  # which connection notices; a version says nothing to another
+        self._heads: tuple[tuple[int, int] | None, dict[str, int]] | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="sqlite-read")
         self._engine = create_engine(
             "sqlite://",
@@ -228,15 +229,16 @@ class SqliteStore(Reads, SqliteLeases):
         if known is None or version is None or known[0] != version:
             found = await super().heads()
             # The version is from before the query: what was written meanwhile is asked for again.
-            self._heads = known = (-1 if version is None else version, found)
+            self._heads = known = (version, found)
         return dict(known[1])
 
-    def _version(self) -> int | None:
+    def _version(self) -> tuple[int, int] | None:
         """Changes with every commit of any other connection, of any process; None when it cannot be told."""
         try:
             if self._noticing is None:
                 self._noticing = connect(self._path, read_only=True)
-            return int(self._noticing.execute("PRAGMA data_version").fetchall()[0][0])
+                self._looked_from += 1
+            return self._looked_from, int(self._noticing.execute("PRAGMA data_version").fetchall()[0][0])
         except (sqlite3.Error, StartupError):
             self._close_noticing()
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, distinct, func, literal_column, or_, select
 
-from observatory.ports import Reach
+from observatory.ports import Obeyed, Reach
 from observatory.store import tables
 from observatory.store.fetches import Fetches
 
@@ -36,6 +36,31 @@ class Standstill(Fetches):
         )
         found = (await self.fetch(tenant_id, query))[0]
         return Reach(found[0] or 0, found[1] or 0, found[2] or 0)
+
+    async def obeyed(self, tenant_id: str, number: int, most: int, **agents: str) -> Obeyed:
+        fleet, orders = tables.agents, tables.deliveries
+        mine = [fleet.c.tenant_id == tenant_id, *(fleet.c[name] == value for name, value in agents.items())]
+        given = [orders.c.tenant_id == tenant_id, orders.c.sequence_number == number]
+        told = select(orders.c.agent_no).where(*given)
+        counts = select(
+            select(func.count()).select_from(fleet).where(*mine).scalar_subquery(),
+            select(func.count()).select_from(orders).where(*given).scalar_subquery(),
+            select(func.count(orders.c.acked_ns)).where(*given).scalar_subquery(),
+            select(func.count())
+            .select_from(fleet)
+            .where(*mine, fleet.c.agent_no.not_in(told))
+            .scalar_subquery(),
+        )
+        silent = (
+            select(fleet.c.agent_id, fleet.c.last_seen_ns, fleet.c.evicted_ns)
+            .join(orders, orders.c.agent_no == fleet.c.agent_no)
+            .where(*given, orders.c.acked_ns.is_(None), fleet.c.tenant_id == tenant_id)
+            .order_by(fleet.c.evicted_ns.is_not(None), fleet.c.last_seen_ns.desc(), fleet.c.agent_no)
+            .limit(most)
+        )
+        found = (await self.fetch(tenant_id, counts))[0]
+        rows = [dict(row._mapping) for row in await self.fetch(tenant_id, silent)]
+        return Obeyed(found[0], found[1], found[2], found[3], rows)
 
     async def waiting(self, tenant_id: str) -> list[tuple[str, int]]:
         holds, members, sessions = tables.holds, tables.members, tables.sessions

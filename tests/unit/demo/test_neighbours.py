@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,3 +70,16 @@ def test_it_cosigns_only_the_log_it_was_told_of_s783(beside: Neighbours) -> None
     assert post(beside, DOOR, b"nonsense").status_code == 403
     beside.witness.vkey = None
     assert post(beside, DOOR, offer(0, 4)).status_code == 404
+
+
+@pytest.mark.parametrize("length", ["-1", "many", "99999999999"])
+def test_a_length_that_is_none_is_refused_unread_s782(beside: Neighbours, length: str) -> None:
+    host, port = beside.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        line.sendall(f"POST /desk HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n".encode())
+        assert line.recv(64).startswith(b"HTTP/1.1 413")
+
+
+def test_the_witness_key_is_nobody_elses_s783(beside: Neighbours, tmp_path: Path) -> None:
+    assert beside.witness.own_vkey
+    assert (tmp_path / "witness.key").stat().st_mode & 0o777 == 0o600

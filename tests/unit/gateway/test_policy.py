@@ -15,6 +15,7 @@ from observatory.api import dry_run
 from observatory.gateway import policy
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.passage import Passage
+from observatory.gateway.summons import Target, message_id_of, summons
 from observatory.ledger.chain import GENESIS_HASH, Head
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
 from observatory.protocol.clock import from_ns
@@ -22,7 +23,7 @@ from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import ESSENTIAL, Effect, Match, PolicyRule
 from observatory.rows import Agent, Session, Tenant
-from observatory.state import Memory, Principal, Rulebook, Verdict
+from observatory.state import Arrival, Memory, Principal, Rulebook, Verdict
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
 
 TENANT = "tnt_default"
@@ -104,6 +105,11 @@ def log(**identity: Any) -> dict[str, Any]:
         ({"recipient": ["writer-1"]}, log(recipient="writer-1"), True),
         ({"recipient": [agent_entity_id(TENANT, "writer-1")]}, log(recipient="writer-1"), True),
         ({"recipient": ["writer-1"]}, log(recipient=agent_entity_id(TENANT, "writer-1")), True),
+        # An agent nobody has met is still who its name says, however it is addressed.
+        ({"recipient": ["ghost"]}, log(recipient="ghost"), True),
+        ({"recipient": ["ghost"]}, log(recipient=agent_entity_id(TENANT, "ghost")), True),
+        ({"recipient": ["ghost"]}, log(recipient=agent_entity_id("tnt_other", "ghost")), False),
+        ({"recipient": ["ghost"]}, log(recipient=agent_entity_id(TENANT, "ghoul")), False),
         ({"recipient": ["type:writer"]}, log(recipient="writer-1"), True),
         ({"recipient": ["type:writer"]}, log(recipient="type:writer"), True),
         ({"recipient": ["cluster:c-2"]}, log(recipient="writer-1"), True),
@@ -128,6 +134,26 @@ def test_a_rule_matches_what_it_names_and_nothing_else_s146(
     match: dict[str, Any], sent: dict[str, Any], hit: bool
 ) -> None:
     assert outcome(sent, rule("deny", **match)) == ("deny" if hit else "allow")
+
+
+@pytest.mark.parametrize("word", ["ghost", "gho*", agent_entity_id(TENANT, "ghost")])
+def test_a_rule_on_a_name_holds_for_what_the_house_says_to_an_agent_nobody_has_met_s464(word: str) -> None:
+    """S464: a job's message is judged by the target's name, registered or not."""
+    arrival = summons(
+        WHO,
+        message_id=message_id_of("job_1", 1, 0),
+        sender="sys_scheduler",
+        target=Target("agent", "ghost"),
+        intent="sweep",
+        payload={},
+        session_id=None,
+        at_ns=10**18,
+        now_ns=10**18,
+    )
+    assert isinstance(arrival, Arrival)
+    spoken = policy.denies(arrival.message, None, memory_of(rule("deny", recipient=[word])))
+    assert spoken is not None and spoken.rule_id == "pol_1"
+    assert policy.denies(arrival.message, None, memory_of(rule("deny", recipient=["ghoul"]))) is None
 
 
 EFFECTS = st.lists(st.sampled_from(["allow", "deny", "hold"]), max_size=6)

@@ -14,8 +14,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from observatory.protocol import otlp_read
-from observatory.protocol.otlp_read import CLIENT, NotOtlp
+from observatory.protocol.otlp import varint
+from observatory.protocol.otlp_records import CLIENT, NotOtlp
 from observatory.protocol.otlp_reply import reply, trouble
+from observatory.protocol.otlp_wire import TooMuch
 
 TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000
 JSON_SPAN = {
@@ -67,9 +69,37 @@ JSON_SPAN = {
 }
 
 
+BAD_VALUES: list[Any] = [
+    {"doubleValue": None},
+    {"doubleValue": [1]},
+    {"doubleValue": 10**400},
+    {"intValue": "9" * 100},
+    {"intValue": True},
+    {"arrayValue": {"values": 5}},
+    {"stringValue": {"a": 1}},
+    {"boolValue": "yes"},
+]
+
+
+def _json(records: list[Any]) -> dict[str, Any]:
+    return {
+        "resourceSpans": [{"scopeSpans": [{"spans": records}]}],
+        "resourceLogs": [{"scopeLogs": [{"logRecords": records}]}],
+    }
+
+
+def _attribute(value: Any) -> bytes:
+    attributes = [{"key": "k", "value": value}]
+    return json.dumps(_json([{"traceId": "", "spanId": "", "attributes": attributes}])).encode()
+
+
+def _part(number: int, raw: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(raw)) + raw
+
+
 def test_otlps_json_and_protobuf_are_read_alike_s809() -> None:
     """S809: names, numbers as text, ids in hex, unknown members ignored."""
-    (found,) = otlp_read.spans(json.dumps(JSON_SPAN).encode(), "json")
+    (found,) = otlp_read.spans(json.dumps(JSON_SPAN).encode(), "json", 10)
     request = ExportTraceServiceRequest()
     block = request.resource_spans.add()
     block.resource.attributes.add(key="service.name").value.string_value = "s"
@@ -92,7 +122,7 @@ def test_otlps_json_and_protobuf_are_read_alike_s809() -> None:
     one.attributes.add(key="none")
     raised = one.events.add(name="exception")
     raised.attributes.add(key="exception.message").value.string_value = "boom"
-    (same,) = otlp_read.spans(request.SerializeToString(), "protobuf")
+    (same,) = otlp_read.spans(request.SerializeToString(), "protobuf", 10)
     same.size = found.size
     assert same == found
     assert (found.kind, found.failed, found.trouble) == (CLIENT, True, "boom")
@@ -111,12 +141,69 @@ def test_otlps_json_and_protobuf_are_read_alike_s809() -> None:
             "json",
         ),
         (b'{"resourceSpans":' + b"[" * 5_000, "json"),
+        (b"\x0b\x0c", "protobuf"),  # a group
+        (b"\x0a\x05\x12", "protobuf"),  # longer than what is there
+        (b"\x0a\x03\x12\x09\x00", "protobuf"),  # longer than what holds it
+        (b"\x0a" + b"\xff" * 11, "protobuf"),
+        *((_attribute(value), "json") for value in BAD_VALUES),
     ],
 )
 def test_what_is_not_otlp_is_refused_with_a_sentence_s810(signal: str, raw: bytes, form: Any) -> None:
     """S810: as a whole; nothing of it is quoted."""
     with pytest.raises(NotOtlp, match=r"Export(Trace|Logs)ServiceRequest"):
-        getattr(otlp_read, signal)(raw, form)
+        getattr(otlp_read, signal)(raw, form, 10)
+
+
+@pytest.mark.parametrize("signal", ["spans", "logs"])
+@pytest.mark.parametrize(
+    ("raw", "form"),
+    [
+        (_part(1, _part(2, b"\x12\x00" * 11)), "protobuf"),
+        (_part(1, b"\x12\x00" * 200), "protobuf"),
+        (b"\x0a\x00" * 200, "protobuf"),
+        (b"\x20\x00" * 200, "protobuf"),  # fields nobody knows
+        (_part(1, _part(2, _part(2, b"\x4a\x00" * 2_000_001 + b"\x32\x00" * 2_000_001))), "protobuf"),
+        (_part(1, _part(1, b"\x0a\x00" * 2_000_001)), "protobuf"),
+        (_part(1, _part(1, b"x" * (4 << 20)) * 3), "protobuf"),
+        (_part(1, _part(2, _part(2, _part(100, b"x" * (8 << 20))))), "protobuf"),
+        (b'{"resourceSpans":[' + b"{}," * 2_000_000 + b"{}]}", "json"),
+        (json.dumps(_json([{}] * 11)).encode(), "json"),
+    ],
+)
+def test_what_is_more_than_a_request_may_hold_is_refused_by_its_form_s816(
+    signal: str, raw: bytes, form: Any
+) -> None:
+    """S816: records, what stands around them, and values; small on the wire, huge in memory."""
+    with pytest.raises(TooMuch, match=r"a (request|record) may"):
+        getattr(otlp_read, signal)(raw, form, 10)
+
+
+def test_parts_of_one_message_are_joined_as_protobuf_does_s809() -> None:
+    """S809: a resource in two parts, and after what it is the resource of."""
+    request = ExportTraceServiceRequest()
+    block = request.resource_spans.add()
+    block.scope_spans.add().spans.add(name="one")
+    late, more = ExportTraceServiceRequest().resource_spans.add(), ExportTraceServiceRequest()
+    late.resource.attributes.add(key="a").value.string_value = "1"
+    again = more.resource_spans.add()
+    again.resource.attributes.add(key="b").value.string_value = "2"
+    raw = b"".join(one.SerializeToString() for one in (block, late, again))
+    (found,) = otlp_read.spans(_part(1, raw), "protobuf", 10)
+    assert (found.name, found.resource) == ("one", {"a": "1", "b": "2"})
+
+
+@pytest.mark.parametrize("form", ["json", "protobuf"])
+def test_an_id_of_zeros_is_none_s809(form: Any) -> None:
+    """S809: OTLP says that it is invalid; as a parent it means a root."""
+    ids = {"traceId": "0" * 32, "spanId": "0" * 16, "parentSpanId": "0" * 16}
+    raw = json.dumps(_json([ids])).encode()
+    if form == "protobuf":
+        request = ExportTraceServiceRequest()
+        zeros = {"trace_id": bytes(16), "span_id": bytes(8), "parent_span_id": bytes(8)}
+        request.resource_spans.add().scope_spans.add().spans.add(**zeros)
+        raw = request.SerializeToString()
+    (found,) = otlp_read.spans(raw, form, 10)
+    assert (found.trace_id, found.span_id, found.parent_id) == ("", "", "")
 
 
 def test_answers_are_read_by_the_official_messages_s811() -> None:

@@ -30,13 +30,18 @@ export function confirm(kill_id: string, token: string): Promise<ConfirmedKillSw
   );
 }
 
-export function release(kill_id: string, what: string, reason: string, refused?: Refused) {
+/** `stay`: how many classes have a switch of their own; what these hold does not go on. */
+export function release(kill_id: string, what: string, reason: string, stay = 0, refused?: Refused) {
   return act(
     "The release",
     () =>
       heard(() => send("POST /v1/kill-switch/{kill_id}/release", { params: { kill_id }, body: { reason } })),
     ({ held, told }) => ({
-      text: `The kill-switch for ${what} is being released: ${held} held ${held === 1 ? "message goes" : "messages go"} on, oldest first; ${told} ${told === 1 ? "agent is" : "agents are"} told.`,
+      text: `The kill-switch for ${what} is being released: ${
+        stay > 0
+          ? `of ${held} held, those of the ${stay === 1 ? "class" : `${stay} classes`} that stay stopped wait on`
+          : `${held} held ${held === 1 ? "message goes" : "messages go"} on, oldest first`
+      }; ${told} ${told === 1 ? "agent is" : "agents are"} told.`,
     }),
     refused,
   );
@@ -58,7 +63,7 @@ export async function narrow(
     await stop({ ...one, reason });
   }
   told(stay.length);
-  return release(kill_id, what, reason);
+  return release(kill_id, what, reason, stay.length);
 }
 
 async function stop(body: NewKillSwitch): Promise<void> {

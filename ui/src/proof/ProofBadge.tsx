@@ -8,6 +8,7 @@ import { useAnswer } from "~/api/questions";
 import { Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Shown } from "~/widgets/Panel";
+import { type About, otherThan } from "./about";
 import { numberOf } from "./event";
 import { lineOfBytes } from "./key";
 import classes from "./Proof.module.css";
@@ -24,16 +25,24 @@ export const OUTCOMES: Record<Outcome, { mark: string; word: string; tone: strin
   warned: { mark: "!", word: "look at this", tone: "blocked" },
 };
 
-export function ProofBadge({ audit_event_id }: { audit_event_id: string }) {
+/** `about` is what the page shows of this event: a proof of another record is not its proof. */
+export function ProofBadge({ audit_event_id, about }: { audit_event_id: string; about?: About }) {
   const { proof, busy } = useProof(audit_event_id);
+  const other = proof?.event ? otherThan(proof.event.record, about) : null;
   const number = numberOf(audit_event_id);
   const log = useAnswer("/v1/audit/log", undefined, { every: proof ? false : 5_000 });
   const isSealed = log.data !== undefined && number !== null && number <= log.data.size;
-  const state = proof?.state === "verified" ? 2 : proof?.state === "broken" ? -1 : isSealed ? 1 : 0;
+  const isBroken = proof?.state === "broken" || other !== null;
+  const state = isBroken ? -1 : proof?.state === "verified" ? 2 : isSealed ? 1 : 0;
   return (
     <section className={classes.badge} aria-label="Proof">
       <div className={classes.line}>
         <States state={state} />
+        {state === 2 && proof?.steps.some((step) => step.outcome === "warned") && (
+          <Tag tone="blocked">
+            <span aria-hidden>!</span> look at the marked step
+          </Tag>
+        )}
         <Button
           size="compact-xs"
           variant="default"
@@ -45,14 +54,15 @@ export function ProofBadge({ audit_event_id }: { audit_event_id: string }) {
       </div>
       <div role="status" aria-live="polite">
         {proof && <Steps proof={proof} busy={busy} />}
+        {other && <p className={classes.other}>× {other}</p>}
       </div>
-      {proof?.state === "broken" && !busy && <WhatToDo number={number} />}
+      {isBroken && !busy && <WhatToDo number={number} />}
     </section>
   );
 }
 
 /** The same for somebody who knows an event by its number: a step, a message. */
-export function ProofOf({ sequence_number }: { sequence_number: number }) {
+export function ProofOf({ sequence_number, about }: { sequence_number: number; about?: About }) {
   const asked = useQuery<string | null, Problem>({
     queryKey: ["/v1/audit/records", "id", sequence_number],
     queryFn: async ({ signal }) => {
@@ -66,7 +76,13 @@ export function ProofOf({ sequence_number }: { sequence_number: number }) {
   });
   return (
     <Shown asked={asked} rows={1}>
-      {(id) => (id ? <ProofBadge audit_event_id={id} /> : <span>Its event was not found.</span>)}
+      {(id) =>
+        id ? (
+          <ProofBadge audit_event_id={id} {...(about && { about })} />
+        ) : (
+          <span>Its event was not found.</span>
+        )
+      }
     </Shown>
   );
 }

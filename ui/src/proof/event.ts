@@ -46,6 +46,17 @@ function digestOfText(text: string, first?: number): void {
   digestInto(scratch, 0, from + written, digest, 0);
 }
 
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The text these very bytes are: nothing replaced, nothing left out. Throws `Broken` for what is no UTF-8. */
+export function textOfRecord(bytes: Uint8Array, number: number): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new Broken("record", `The bytes of event ${number} are no UTF-8 text.`);
+  }
+}
+
 /** Throws `Broken` for what is no audit event of this tenant with this number. */
 export function checkRecord(bytes: Uint8Array, text: string, tenant: string, number: number): Checked {
   const record = canonicalObject(text);

@@ -1,6 +1,7 @@
 // By which key a log is believed: the one pinned when it was first seen, or one that follows it with evidence. What
 // vouches for a new key is the event that names it, lying in a tree whose head the old key signed (ledger/succession.py).
-import { checkRecord } from "./event";
+import type { Json } from "./canonical";
+import { checkRecord, textOfRecord } from "./event";
 import type { Remembered } from "./memory";
 import {
   BadNote,
@@ -65,12 +66,14 @@ async function follows(
   if (!(await isSignedBy(checkpoint, old)))
     throw new BadNote("The log's key changed, and the old key did not sign the change.");
   const bytes = lineOfBytes(await source.records(number - 1, 1));
-  const event = checkRecord(bytes, new TextDecoder().decode(bytes), tenant, number);
-  const body = event.record.body as { event_type?: string; vkey?: string; previous_vkeys?: string[] };
+  const event = checkRecord(bytes, textOfRecord(bytes, number), tenant, number);
+  const body = event.record.body as { event_type?: Json; vkey?: Json; previous_vkeys?: Json } | null;
+  const before = body?.previous_vkeys;
   if (
-    body.event_type !== "log_key_rotated" ||
+    body?.event_type !== "log_key_rotated" ||
     body.vkey !== next.vkey ||
-    body.previous_vkeys?.at(-1) !== old.vkey
+    !Array.isArray(before) ||
+    before.at(-1) !== old.vkey
   )
     throw new BadNote("The event that is to tell of the new key does not tell of it.");
   await pathFromTiles(source, tenant, event.leafHash, number - 1, checkpoint);

@@ -37,6 +37,12 @@ export const browserMemory: Memory = {
   },
 };
 
+/** Only forwards: a proof that took longer than another must not make this browser forget what that one saw. */
+export function remember(memory: Memory, tenant: string, seen: Remembered): void {
+  const now = memory.recall(tenant);
+  if (now === null || now.size <= seen.size) memory.keep(tenant, seen);
+}
+
 /** A person says that the log's key and what was seen of it are to be forgotten. */
 export function forget(tenant: string): void {
   localStorage.removeItem(named(tenant));

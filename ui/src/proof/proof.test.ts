@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { otherThan } from "./about";
 import { avJson, canonicalObject, type JsonObject, jcs } from "./canonical";
 import { checkRecord, GENESIS, numberOf } from "./event";
 import { chain, idOf, Log, rootOf, signer, TENANT } from "./forging";
@@ -341,13 +342,68 @@ describe("one event (S682, S683)", () => {
     const log = new Log(chain(40), await signer());
     const witness = { name: "auditor", signer: await signer("witness.test/w", 4) };
     log.cosigners = [witness];
-    const proof = await verifyEvent(idOf(7), log, remembering());
+    const memory = remembering();
+    const proof = await verifyEvent(idOf(7), log, memory);
+    // Whom the gateway calls a witness for the first time may be the gateway itself.
     expect(proof.steps[5]).toMatchObject({
+      outcome: "warned",
+      sentence: expect.stringMatching(/^Cosigned by auditor at.*new to this browser/),
+    });
+    expect((await verifyEvent(idOf(7), log, memory)).steps[5]).toMatchObject({
       outcome: "held",
       sentence: expect.stringMatching(/^Cosigned by auditor at/),
     });
     log.cosigners = [{ ...witness, lies: true }];
     expect(brokenAt(await verifyEvent(idOf(7), log, remembering()))).toMatchObject({ id: "witnesses" });
+  });
+
+  test("two proofs at once: the slower is no rollback, and what the other saw is not forgotten", async () => {
+    const by = await signer();
+    const memory = remembering();
+    await verifyEvent(idOf(7), new Log(chain(40), by), memory);
+    const slow = new Log(chain(50), by);
+    const tile = slow.tile.bind(slow);
+    let once = true;
+    slow.tile = async (...asked) => {
+      if (once) {
+        once = false;
+        await verifyEvent(idOf(7), new Log(chain(60), by), memory);
+      }
+      return tile(...asked);
+    };
+    expect((await verifyEvent(idOf(7), slow, memory)).state).toBe("verified");
+    expect(memory.known?.size).toBe(60);
+  });
+
+  test("bytes that are no text are not read as if they were, and an answer of no form proves nothing", async () => {
+    const log = new Log(chain(40), await signer());
+    const records = log.records.bind(log);
+    log.records = async (...asked) => Uint8Array.from([0xef, 0xbb, 0xbf, ...(await records(...asked))]);
+    expect(brokenAt(await verifyEvent(idOf(7), log, remembering()))).toMatchObject({ id: "record" });
+    const odd = new Log(chain(40), log.by);
+    odd.witnesses = async () => [{ name: "w", vkey: null as unknown as string }];
+    const memory = remembering();
+    const proof = await verifyEvent(idOf(7), odd, memory);
+    expect(proof.state).toBe("unchecked");
+    expect(proof.steps.at(-1)?.sentence).toContain("could not be read");
+    expect(memory.known).toBeNull();
+  });
+
+  test("a proof is of what is shown, or it is no proof of it", () => {
+    const record = JSON.parse(
+      chain(1, { 1: { event_type: "message_delivered", message_id: "msg_1" } })[0] ?? "",
+    );
+    expect(otherThan(record, undefined)).toBeNull();
+    expect(otherThan(record, { event: structuredClone(record), body: { message_id: "msg_1" } })).toBeNull();
+    expect(otherThan(record, { body: { message_id: "msg_2" } })).toContain("its message id is another");
+    expect(otherThan(record, { body: { root: null } })).toContain("its root is another");
+    for (const bent of [
+      { ...record, attributes: { ...record.attributes, "av.message.digest": "sha256:00" } },
+      { ...record, severity_number: 9.5 },
+      { ...record, severity_number: undefined },
+      null,
+    ])
+      expect(otherThan(record, { event: bent })).toContain("not the one shown here");
   });
 
   test("what cannot be asked is not called broken", async () => {

@@ -1,9 +1,9 @@
 // The proof of one audit event, made here: record → leaf → path → signed root → key → what was seen before → witnesses.
 // Each step is told as it is done, the first that breaks ends it. Nothing the server concludes is taken over.
 import { Problem } from "~/api/client";
-import { Broken, type Checked, checkRecord, numberOf } from "./event";
+import { Broken, type Checked, checkRecord, numberOf, textOfRecord } from "./event";
 import { believedKey, lineOfBytes } from "./key";
-import type { Memory, Remembered } from "./memory";
+import { type Memory, type Remembered, remember } from "./memory";
 import {
   BadNote,
   type Checkpoint,
@@ -75,6 +75,8 @@ export async function verifyEvent(
   };
   try {
     const { tenant, keys } = await asked(source.keys());
+    // Before any checkpoint is asked for: what another tab sees meanwhile is newer, and no rollback.
+    const known = memory.recall(tenant);
     const event = await readEvent(audit_event_id, tenant, source);
     proof.event = event;
     const bytes = event.record_hash.slice(7, 15);
@@ -96,7 +98,6 @@ export async function verifyEvent(
     );
 
     now = "signature";
-    const known = memory.recall(tenant);
     const isSigned = await signedNow(checkpoint, tenant, keys, known);
     if (isSigned === null) say("unchecked", `Signature not checked: ${NO_ED25519}.`);
     else say("held", `The checkpoint is signed by ${isSigned.name}, key ${isSigned.id} (Ed25519).`);
@@ -133,14 +134,14 @@ export async function verifyEvent(
     say(cosigned.outcome, cosigned.sentence);
     if (isSigned !== null) {
       proof.state = "verified";
-      memory.keep(tenant, grown(known, believed.key, believed.how, checkpoint, cosigned.keys));
+      remember(memory, tenant, grown(known, believed.key, believed.how, checkpoint, cosigned.keys));
     }
   } catch (error) {
     if (error instanceof Unasked) say("unchecked", error.message);
     else if (error instanceof Broken || error instanceof BadTree || error instanceof BadNote) {
       proof.state = "broken";
       say("broken", error.message);
-    } else throw error;
+    } else say("unchecked", "What the gateway answered could not be read: nothing is proven by it.");
   }
   return { ...proof, steps: [...proof.steps] };
 }
@@ -162,7 +163,7 @@ async function readEvent(id: string, tenant: string, source: Source): Promise<Ch
   if (number === null) throw new Unasked("This is no id of an audit event.");
   const bytes = lineOfBytes(await asked(source.records(number - 1, 1)));
   if (bytes.length === 0) throw new Unasked("No audit event of this tenant has that id.");
-  const event = checkRecord(bytes, new TextDecoder().decode(bytes), tenant, number);
+  const event = checkRecord(bytes, textOfRecord(bytes, number), tenant, number);
   if (event.record.audit_event_id !== id) throw new Unasked("No audit event of this tenant has that id.");
   return event;
 }
@@ -213,6 +214,7 @@ async function cosignatures(
   const told = await asked(source.witnesses());
   const keys: Record<string, string> = { ...known?.witnesses };
   const seen: string[] = [];
+  let isNew = false;
   for (const { name, vkey } of told) {
     const key = readKey(vkey);
     const pinned = keys[key.name];
@@ -228,9 +230,19 @@ async function cosignatures(
     const holds = await verifies(key, checkpoint.text, line.signature);
     if (holds === false) throw new BadNote(`The cosignature of witness ${name} is wrong.`);
     const at = seenAt(line.signature);
-    if (holds && at !== null) seen.push(`${name} at ${new Date(Number(at) * 1000).toLocaleTimeString()}`);
+    if (!holds || at === null) continue;
+    seen.push(`${name} at ${new Date(Number(at) * 1000).toLocaleTimeString()}`);
+    isNew ||= pinned === undefined;
   }
-  if (seen.length > 0) return { outcome: "held", sentence: `Cosigned by ${seen.join(", ")}.`, keys };
+  const cosigned = `Cosigned by ${seen.join(", ")}.`;
+  // Who a witness is the gateway says; one never seen before may be the gateway itself.
+  if (isNew)
+    return {
+      outcome: "warned",
+      sentence: `${cosigned} A key among these is new to this browser; compare it once with the witness's own.`,
+      keys,
+    };
+  if (seen.length > 0) return { outcome: "held", sentence: cosigned, keys };
   const sentence = told.length
     ? `None of ${count(told.length, "witness", "witnesses")} has cosigned this checkpoint yet; the board “Chain and log” shows how far each is.`
     : "There is no witness: nobody outside has seen this checkpoint.";

@@ -65,6 +65,11 @@ describe("a whole log (S684)", () => {
     const found = check(anew, [headOf(lines, 30), headOf(anew, 50)]);
     expect(found.broken).toMatchObject({ sequence_number: 30, what: "log" });
   });
+  test("two roots signed over one size cannot both hold", () => {
+    const anew = chain(50, { 10: { event_type: "never" } });
+    const found = check(lines, [headOf(lines, 50), headOf(anew, 50)]);
+    expect(found.broken).toMatchObject({ sequence_number: 50, what: "log" });
+  });
 });
 
 interface Golden {

@@ -31,10 +31,11 @@ async function page(after: number): Promise<Uint8Array> {
   let response: Response;
   try {
     response = await fetch(`/v1/audit/records?after=${after}&limit=${LINES}`, { credentials: "same-origin" });
+    // It may go away in the middle of an answer, too.
+    if (response.ok) return new Uint8Array(await response.arrayBuffer());
   } catch {
     throw new Refused(0, "the gateway cannot be reached");
   }
-  if (response.ok) return new Uint8Array(await response.arrayBuffer());
   const told = (await response.json().catch(() => null)) as { detail?: string } | null;
   throw new Refused(response.status, told?.detail ?? `the gateway answered ${response.status}`);
 }
@@ -62,7 +63,7 @@ async function run(found: WholeCheck): Promise<void> {
     }
     say({ kind: "ended", verified: found.verified, broken: found.broken });
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof Refused)) return reportError(error); // the page is told, and stops waiting
     say({ kind: "paused", verified: found.verified, sentence: error.message, code: error.code });
   }
 }

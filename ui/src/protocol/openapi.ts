@@ -2467,6 +2467,11 @@ export type PageOfMessageItem = {
   next_cursor: string | null;
 };
 
+export type PageOfPersonItem = {
+  items: PersonItem[];
+  next_cursor: string | null;
+};
+
 export type PageOfRouteItem = {
   items: RouteItem[];
   next_cursor: string | null;
@@ -2568,6 +2573,11 @@ export type PeersAnswer = {
   items: PeerItem[];
   next_cursor: string | null;
   witness: OwnWitness;
+};
+
+export type PersonItem = {
+  name: string;
+  user_id: string;
 };
 
 export type Place = {
@@ -4090,6 +4100,7 @@ export interface Answers {
   "DELETE /v1/peers/{peer_id}": PeerRemoved;
   "POST /v1/peers/{peer_id}/key": PeerItem;
   "POST /v1/peers/{peer_id}/offer": PeerItem;
+  "GET /v1/people": PageOfPersonItem;
   "GET /v1/policies": PolicyList;
   "POST /v1/policies": PolicyItem;
   "POST /v1/policies/dry-run": DryRunAnswer;

@@ -5,6 +5,7 @@ import { useEffect } from "react";
 import { Problem } from "~/api/client";
 import { askAgain, questions } from "~/api/questions";
 import { useConnection } from "~/live/useLive";
+import { belongTo } from "~/widgets/drafts";
 import { Trouble } from "~/widgets/Panel";
 import { useMe } from "~/widgets/people";
 import { Help } from "./Help";
@@ -64,7 +65,12 @@ export function Shell() {
   }, [away]);
   const code = me.error?.code;
   if (code === 401 || code === 403) return <SignIn />;
-  if (me.data) return <Frame />;
+  if (me.data) {
+    const who = `${me.data.tenant_id} ${me.data.user_id ?? me.data.role}`;
+    // Before anything of the page is drawn for them.
+    belongTo(who);
+    return <Frame key={who} />;
+  }
   if (me.error) return <Away detail={me.error.message} />;
   return <output className={classes.wait}>Asking the gateway…</output>;
 }

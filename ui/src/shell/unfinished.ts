@@ -1,6 +1,7 @@
 // What stood half done when the sign-in ended, in one sentence: the sign-in page says it, because whoever was in
 // the middle of something grave must know at once whether it happened. In the page's memory only.
 import { useSyncExternalStore } from "react";
+import { forgetWithDrafts } from "~/widgets/drafts";
 
 let said: string | null = null;
 const listeners = new Set<() => void>();
@@ -10,6 +11,8 @@ export function setUnfinished(sentence: string | null): void {
   said = sentence;
   for (const listener of listeners) listener();
 }
+
+forgetWithDrafts(() => setUnfinished(null));
 
 export function useUnfinished(): string | null {
   return useSyncExternalStore(

@@ -12,16 +12,21 @@ interface Props {
   danger?: boolean;
   /** To be typed before the button works. */
   typed?: string;
+  /** Not where it comes up by itself below a field that is still being typed in or chosen from. */
+  takesFocus?: boolean;
   onYes: () => Promise<unknown> | undefined;
   onNo: () => void;
 }
 
-export function Sure({ children, does, danger = true, typed, onYes, onNo }: Props) {
+export function Sure({ children, does, danger = true, typed, takesFocus = true, onYes, onNo }: Props) {
   const [busy, setBusy] = useState(false);
   const [text, setText] = useState("");
   const box = useRef<HTMLDivElement>(null);
   // One is in it as soon as it is asked: Esc means no, and not "leave the view".
-  useEffect(() => box.current?.focus(), []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when it comes up
+  useEffect(() => {
+    if (takesFocus) box.current?.focus();
+  }, []);
   const yes = async () => {
     setBusy(true);
     try {

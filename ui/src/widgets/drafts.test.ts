@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { draftOf, keepDraft, MOST } from "./drafts";
+import { belongTo, draftOf, forgetWithDrafts, keepDraft, MOST } from "./drafts";
 
 test("a draft is kept under its name, an empty one too, until it is forgotten", () => {
   keepDraft("gate a", "new text");
@@ -16,4 +16,17 @@ test("there are never more than so many, and the one touched longest ago goes fi
   keepDraft("one more", "x");
   expect(draftOf("n 1")).toBeNull();
   expect(draftOf("n 0")).toBe("touched again");
+});
+
+test("somebody else who signs in on the page finds nothing of it, the same one everything", () => {
+  let forgotten = 0;
+  forgetWithDrafts(() => {
+    forgotten += 1;
+  });
+  belongTo("tnt_a usr_1");
+  keepDraft("god:kill", "a reason and a token");
+  belongTo("tnt_a usr_1");
+  expect([draftOf("god:kill"), forgotten]).toEqual(["a reason and a token", 0]);
+  belongTo("tnt_b usr_1");
+  expect([draftOf("god:kill"), forgotten]).toEqual([null, 1]);
 });

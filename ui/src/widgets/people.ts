@@ -24,15 +24,15 @@ export function useWhyNot(permission: keyof typeof DOES): string | undefined {
   return `Your role (${me.role}) may read, not ${DOES[permission]}.`;
 }
 
-/** The user list is an admin's; everybody else sees ids, shortened by whoever shows them. */
+/** Names are for everybody who reads; whom nobody knows any more is an id, shortened. */
 export function useNames(): (id: string | null | undefined) => string {
   const me = useMe().data;
-  const users = useAnswer("/v1/users", undefined, { enabled: me?.permissions.includes("admin") ?? false });
+  const people = useAnswer("/v1/people", undefined, { every: 60_000, keep: true });
   return (id) => {
     if (!id) return "somebody";
     if (id === me?.user_id) return "you";
-    const user = users.data?.items.find((one) => one.user_id === id);
-    if (user) return user.display_name || user.name;
+    const found = people.data?.items.find((one) => one.user_id === id);
+    if (found) return found.name;
     return id.length > 18 ? `${id.slice(0, 8)}…${id.slice(-5)}` : id;
   };
 }

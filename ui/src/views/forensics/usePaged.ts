@@ -1,17 +1,18 @@
 // A list that lives at its top and goes back as far as one scrolls: the first page is asked again and again, older
 // ones once. Rows are known by their number, so that what moved from one page to the next is there once.
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import type { Problem as Refused } from "~/api/client";
 import { call, Problem } from "~/api/client";
 import { useAnswer } from "~/api/questions";
 import type { Answers, Queries } from "~/protocol/openapi";
+import { carried } from "./paging";
 
 type Paths = "/v1/audit/tenant" | "/v1/audit/checkpoints" | "/v1/thought-sessions";
 type Item<P extends Paths> = Answers[`GET ${P}`]["items"][number];
 
 interface Older<T> {
   of: string;
-  items: T[];
+  items: readonly T[];
   next: string | null | undefined;
 }
 
@@ -30,6 +31,15 @@ export function usePaged<P extends Paths>(
   const older = kept.of === of ? kept : { of, items: [], next: undefined };
   const data = first.data as { items: Item<P>[]; next_cursor: string | null } | undefined;
   const newest = data?.items;
+  useEffect(() => {
+    if (!data) return;
+    setOlder((now) => {
+      if (now.of !== of || now.next === undefined) return now;
+      const items = carried(now.items, data, keyOf);
+      if (items === null) return { of, items: [], next: undefined };
+      return items === now.items ? now : { ...now, items };
+    });
+  }, [data, of, keyOf]);
   const rows = useMemo(() => {
     const known = new Map<number | string, Item<P>>();
     for (const one of [...(newest ?? []), ...older.items])

@@ -19,6 +19,8 @@ const NAMES = {
   heartbeats: "Heartbeats",
   scaling: "Scaling",
 } as const;
+/** The gateway counts so far. */
+const COUNTED = 1_000;
 type Name = keyof typeof NAMES;
 const KEYS: Record<Name, string> = { jobs: "j", letters: "l", heartbeats: "h", scaling: "s" };
 const PAGES: Record<Name, () => React.JSX.Element> = {
@@ -38,6 +40,7 @@ export function Scheduler() {
   const scheduler = useAnswer("/v1/scheduler", undefined, { every: 3_000, keep: true });
   const agents = useAgents();
   const silent = agents.data?.items.filter((one) => one.liveness === "zombie").length ?? 0;
+  const dead = scheduler.data?.dead_letters ?? 0;
   const go = (name: Name) => setUrl({ ...LEFT, board: name === "jobs" ? null : name });
   useKeys(
     {
@@ -70,7 +73,7 @@ export function Scheduler() {
     "Scheduler",
   );
   const counts: Partial<Record<Name, string>> = {
-    ...(scheduler.data?.dead_letters && { letters: String(scheduler.data.dead_letters) }),
+    ...(dead > 0 && { letters: dead < COUNTED ? String(dead) : `${COUNTED} or more` }),
     ...(silent > 0 && { heartbeats: `${silent} silent` }),
   };
   const boards: Board[] = (Object.keys(NAMES) as Name[]).map((name) => ({

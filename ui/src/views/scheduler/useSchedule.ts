@@ -6,6 +6,12 @@ import { useAnswer } from "~/api/questions";
 import type { DeadLetterItem, JobItem } from "~/protocol/openapi";
 
 const PAGES = 20;
+const MANY = 300;
+
+/** Every five seconds; a long list less often, since each look asks for all its pages. */
+function often(query: { state: { data?: { items: readonly unknown[] } | undefined } }): number {
+  return (query.state.data?.items.length ?? 0) > MANY ? 30_000 : 5_000;
+}
 
 /** Page by page, up to two thousand: a list that is looked through, not scrolled for ever. */
 async function whole<T>(
@@ -27,7 +33,7 @@ export function useJobs(reminders: boolean) {
     queryKey: ["/v1/jobs", "all", reminders],
     queryFn: ({ signal }) =>
       whole((cursor) => get("/v1/jobs", { query: { reminders, cursor, limit: 100 }, signal })),
-    refetchInterval: 5_000,
+    refetchInterval: often,
     placeholderData: (before) => before,
   });
 }
@@ -40,12 +46,10 @@ export function useLetters(state: LetterState, kind: LetterKind | null) {
     queryKey: ["/v1/dead-letters", "all", state, kind],
     queryFn: ({ signal }) =>
       whole((cursor) => get("/v1/dead-letters", { query: { state, kind, cursor, limit: 100 }, signal })),
-    refetchInterval: 5_000,
+    refetchInterval: often,
     placeholderData: (before) => before,
   });
 }
-
-const MANY = 300;
 
 /** The fleet; a large one less often, since each answer is the whole of it. */
 export function useAgents() {

@@ -8,6 +8,7 @@ import { checkRecord } from "~/proof/event";
 import { ProofBadge } from "~/proof/ProofBadge";
 import type { AuditEvent } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
+import { inertNamed } from "~/widgets/inert";
 import { Json } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Shown } from "~/widgets/Panel";
@@ -75,7 +76,7 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
         <p className={classes.bent} role="alert">
           {bent}
         </p>
-        <pre className={classes.raw}>{text}</pre>
+        <pre className={classes.raw}>{inertNamed(text)}</pre>
       </>
     );
   const read = readEvent(event);
@@ -135,7 +136,7 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
         </dd>
       </dl>
       <h3>Proof</h3>
-      <ProofBadge audit_event_id={event.audit_event_id} />
+      <ProofBadge audit_event_id={event.audit_event_id} about={{ event }} />
       <h3>Chain</h3>
       <ol className={classes.chain} aria-label="Its place in the chain">
         <li>

@@ -1,5 +1,6 @@
 // What is asked of the audit log, out of the URL, and how an event reads. Pure.
 import type { AuditEvent } from "~/protocol/openapi";
+import { inert } from "~/widgets/inert";
 
 export const SEVERITIES = [
   { value: "", label: "any severity" },
@@ -106,7 +107,7 @@ export function readEvent(event: AuditEvent): Read {
     severityWord: event.severity_text,
     who: text(attributes["av.sender.agent_id"]) ?? text(attributes["av.sender.entity_id"]) ?? "–",
     whom: text(attributes["av.recipient.agent_id"]) ?? text(attributes["av.recipient.entity_id"]),
-    summary: text(body.summary) ?? type.replaceAll("_", " "),
+    summary: inert(text(body.summary) ?? "") || type.replaceAll("_", " "),
     session: text(body.session_id) ?? conversation,
     message: text(body.message_id),
   };

@@ -18,6 +18,7 @@ import {
   BYS,
   type By,
   csvOf,
+  ELSEWHERE,
   fileName,
   jsonOf,
   type Line,
@@ -91,6 +92,7 @@ export function Costs() {
     if (by === "agent" && line.id) setUrl({ by: "session", agent: line.id, session: null, sort: null });
     else if (by === "session" && line.id) setUrl({ by: "branch", session: line.id, agent: null, sort: null });
   };
+  const count = order.lines.filter((line) => line.key !== ELSEWHERE).length;
   const most = Math.max(...order.lines.map((line) => line.share), 0);
   const columns = useMemo(() => columnsFor(by, most), [by, most]);
   useKeys(
@@ -125,8 +127,8 @@ export function Costs() {
         <>
           {told && (
             <span title={`${exact(since)} to ${exact(told.until)}`}>
-              {order.lines.length} {NAMES[by].toLowerCase()}
-              {order.lines.length === 1 ? "" : by === "branch" ? "es" : "s"}
+              {count.toLocaleString("en")} {NAMES[by].toLowerCase()}
+              {count === 1 ? "" : by === "branch" ? "es" : "s"}
             </span>
           )}
           {burn.data && <span> · now {money(burn.data.tenant.per_min_5m)} a minute</span>}

@@ -47,8 +47,23 @@ describe("what the board looks at", () => {
 
 describe("lines", () => {
   it("name what named nothing", () => {
-    const answer = { by: "tool", items: [{ id: null, cost: 1, share: 1, tokens: 2, messages: 3 }] } as never;
+    const items = [{ id: null, cost: 1, share: 1, tokens: 2, messages: 3 }];
+    const answer = { by: "tool", items, next_cursor: null } as never;
     expect(linesOfCosts(answer)[0]).toMatchObject({ name: "(no tool called)", id: null, calls: 3 });
+  });
+
+  it("add up to all, with a line for those that are not listed", () => {
+    const items = [{ id: "x", cost: 1, share: 0.25, tokens: 2, messages: 3 }];
+    const total = { cost: 4, tokens: 12, messages: 5 };
+    const lines = linesOfCosts({ by: "agent", items, total, next_cursor: "more" } as never);
+    expect(lines[1]).toMatchObject({
+      key: "elsewhere",
+      id: null,
+      cost: 3,
+      share: 0.75,
+      tokens: 10,
+      calls: 2,
+    });
   });
 
   it("of branches add up to all, with a line for what is not listed", () => {
@@ -69,6 +84,7 @@ describe("lines", () => {
     expect(lines.reduce((sum, one) => sum + one.cost, 0)).toBe(4);
     expect(lines[0]?.name).toBe("step #7");
     expect(lines[1]).toMatchObject({ key: "elsewhere", share: 0.75 });
+    expect(sorted([...lines].reverse(), undefined).lines.at(-1)?.key).toBe("elsewhere");
   });
 
   it("are sorted by cost, the dearest first, or as asked", () => {
@@ -87,6 +103,7 @@ describe("the file", () => {
     ["+1", "'+1"],
     ["-1", "'-1"],
     ["@x", "'@x"],
+    ["＝1", "'＝1"],
     ['=HYPERLINK("http://x","y")', `"'=HYPERLINK(""http://x"",""y"")"`],
     ["a,b", '"a,b"'],
     ["two\nlines", '"two\nlines"'],

@@ -1,5 +1,12 @@
 // What the costs board shows, by what, within which time, and the same as a file. Pure.
 import type { CostsAnswer, LinesAnswer } from "~/protocol/openapi";
+import { inert } from "~/widgets/inert";
+
+/** So many agents of a branch the gateway names at most (lines.py). */
+const NAMED = 5;
+
+/** The key of the line for what is not listed. */
+export const ELSEWHERE = "elsewhere";
 
 export const BYS = ["agent", "session", "cluster", "branch", "type", "tool", "model"] as const;
 export type By = (typeof BYS)[number];
@@ -61,11 +68,12 @@ export const NAMELESS: Record<Exclude<By, "branch">, string> = {
   model: "(no model named)",
 };
 
-export function linesOfCosts({ by, items }: CostsAnswer): Line[] {
-  return items.map((one) => ({
+/** What is beyond the dearest is one line: without it the column, and the file, would not add up. */
+export function linesOfCosts({ by, items, total, next_cursor }: CostsAnswer): Line[] {
+  const lines: Line[] = items.map((one) => ({
     key: `${by} ${one.id ?? ""}`,
     id: one.id,
-    name: one.id ?? NAMELESS[by],
+    name: one.id === null ? NAMELESS[by] : inert(one.id),
     also: "",
     cost: one.cost,
     share: one.share,
@@ -73,6 +81,21 @@ export function linesOfCosts({ by, items }: CostsAnswer): Line[] {
     calls: one.messages,
     ...(by === "session" && one.id !== null && { session_id: one.id }),
   }));
+  if (next_cursor === null) return lines;
+  const left = (of: "cost" | "tokens" | "calls", all = 0) =>
+    Math.max(0, all - lines.reduce((sum, line) => sum + line[of], 0));
+  const cost = left("cost", total.cost);
+  lines.push({
+    key: ELSEWHERE,
+    id: null,
+    name: "(all others)",
+    also: `beyond the dearest ${items.length.toLocaleString("en")}`,
+    cost,
+    share: total.cost ? cost / total.cost : 0,
+    tokens: left("tokens", total.tokens),
+    calls: left("calls", total.messages),
+  });
+  return lines;
 }
 
 /** `rest` is what branches that are not listed cost: without it the column would not add up. */
@@ -80,8 +103,8 @@ export function linesOfBranches({ items, elsewhere, total }: LinesAnswer): Line[
   const lines: Line[] = items.map((one) => ({
     key: one.step,
     id: one.step,
-    name: one.intent || `step #${one.sequence_number}`,
-    also: `${one.agent_id ?? "an agent not known"}${one.agents.length > 1 ? ` and ${one.agents.length - 1} more` : ""}`,
+    name: inert(one.intent ?? "") || `step #${one.sequence_number}`,
+    also: `${one.agent_id ?? "an agent not known"}${one.agents.length > 1 ? ` and ${one.agents.length - 1}${one.agents.length === NAMED ? " or" : ""} more` : ""}`,
     cost: one.cost,
     share: one.share,
     tokens: one.tokens,
@@ -91,10 +114,10 @@ export function linesOfBranches({ items, elsewhere, total }: LinesAnswer): Line[
   }));
   if (elsewhere > 0.000001)
     lines.push({
-      key: "elsewhere",
+      key: ELSEWHERE,
       id: null,
       name: "(all other branches)",
-      also: "sessions beyond the dearest",
+      also: "beyond what is listed",
       cost: elsewhere,
       share: total > 0 ? elsewhere / total : 0,
       tokens: 0,
@@ -113,7 +136,10 @@ export function sorted(
   const down = !sort?.startsWith("-");
   const id = SORTS.find((one) => one === sort?.replace(/^-/, "")) ?? "cost";
   const by = (a: Line, b: Line) => (id === "name" ? b.name.localeCompare(a.name) : a[id] - b[id]);
-  return { lines: [...lines].sort((a, b) => (down ? by(b, a) : by(a, b)) || b.cost - a.cost), id, down };
+  // What is not listed is no line beside the others: it stands last, however much it is.
+  const rest = (line: Line) => (line.key === ELSEWHERE ? 1 : 0);
+  const inOrder = (a: Line, b: Line) => rest(a) - rest(b) || (down ? by(b, a) : by(a, b)) || b.cost - a.cost;
+  return { lines: [...lines].sort(inOrder), id, down };
 }
 
 // --- the same as a file ---
@@ -121,7 +147,7 @@ export function sorted(
 /** A cell that a spreadsheet would take for a formula is made text by a quote in front (OWASP, CSV injection). */
 export function cell(value: string | number): string {
   if (typeof value === "number") return String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

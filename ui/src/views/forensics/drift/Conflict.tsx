@@ -8,6 +8,7 @@ import type { Problem } from "~/api/client";
 import type { ConflictItem } from "~/protocol/openapi";
 import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
 import { Panel, Trouble } from "~/widgets/Panel";
 import { useNames, useWhyNot } from "~/widgets/people";
@@ -44,7 +45,7 @@ export function Conflict({
         <div className={classes.sides}>
           {conflict.sides.map((side) => (
             <section key={side.value} className={classes.side} aria-label={`Value ${side.value}`}>
-              <h3>{side.value}</h3>
+              <h3>{inert(side.value)}</h3>
               <ul>
                 {side.holders.map((one) => (
                   <li key={`${one.fact_id} ${one.agent_id}`}>
@@ -75,7 +76,7 @@ export function Conflict({
                         where it came from
                       </Link>
                     </span>
-                    <q>{one.text}</q>
+                    <q>{inert(one.text)}</q>
                   </li>
                 ))}
               </ul>

@@ -32,7 +32,7 @@ export async function onDisk(name: string): Promise<OnDisk> {
     write: (piece) => file.write(piece),
     close: () => file.close(),
     abort: async () => {
-      await file.abort();
+      await file.abort().catch(() => undefined); // it may be closed already
       await folder.removeEntry(name).catch(() => undefined);
     },
     save: async () => {

@@ -29,7 +29,8 @@ function stream(pieces: string[], fails = false): ReadableStream<Uint8Array<Arra
   });
 }
 
-const END = '{"manifest":{"events":2,"file":"x.jsonl"}}\n';
+const end = (bytes: number) => `{"manifest":{"events":2,"file":"x.jsonl","bytes":${bytes}}}\n`;
+const END = end(5);
 
 describe("taking an export", () => {
   it("passes every piece on as it came, counts lines, and reads the manifest out of the last", async () => {
@@ -43,7 +44,7 @@ describe("taking an export", () => {
     expect(sink).toMatchObject({ text: `a\nbb\n${END}`, state: "closed" });
     expect(progress.lines).toBe(3);
     expect(heard.map((now) => now.lines)).toEqual([1, 2, 2, 3]);
-    expect(manifestOf(tail)).toMatchObject({ events: 2, file: "x.jsonl" });
+    expect(manifestOf(tail, progress.bytes)).toMatchObject({ events: 2, file: "x.jsonl" });
   });
 
   it("that breaks off leaves nothing in the sink", async () => {
@@ -53,8 +54,10 @@ describe("taking an export", () => {
   });
 
   it("finds the manifest behind pieces of any size", async () => {
-    const { tail } = await take(stream(["x".repeat(1 << 19), "\n", END]), new Kept(), () => undefined);
-    expect(manifestOf(tail).events).toBe(2);
+    const size = (1 << 19) + 1;
+    const pieces = ["x".repeat(1 << 19), "\n", end(size)];
+    const { progress, tail } = await take(stream(pieces), new Kept(), () => undefined);
+    expect(manifestOf(tail, progress.bytes).events).toBe(2);
     expect(tail.length).toBeLessThanOrEqual(1 << 18);
   });
 
@@ -63,8 +66,9 @@ describe("taking an export", () => {
     ["half a line", END.slice(0, 20)],
     ["no newline", END.trimEnd()],
     ["nothing", ""],
+    ["a line that is missing before it", `a\n${END}`],
   ])("with %s says that it is not whole", (_, text) =>
-    expect(() => manifestOf(new TextEncoder().encode(text))).toThrow(/not whole/),
+    expect(() => manifestOf(new TextEncoder().encode(text), text.length)).toThrow(/not whole/),
   );
 
   it("says sizes in words", () => {

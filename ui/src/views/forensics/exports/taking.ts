@@ -71,13 +71,14 @@ function kept(before: Uint8Array, piece: Uint8Array): Uint8Array {
   return joined;
 }
 
-/** The manifest out of the last line; without it the file was cut short. */
-export function manifestOf(tail: Uint8Array): Manifest {
-  const text = new TextDecoder().decode(tail);
-  const line = text.trimEnd().split("\n").at(-1) ?? "";
-  if (line.startsWith('{"manifest":') && text.endsWith("\n")) {
+/** The manifest out of the last line; without it, or with another size before it, the file was cut short. */
+export function manifestOf(tail: Uint8Array, bytes: number): Manifest {
+  const last = tail.subarray(tail.lastIndexOf(NEWLINE, -2) + 1);
+  const line = new TextDecoder().decode(last);
+  if (line.startsWith('{"manifest":') && line.endsWith("\n")) {
     try {
-      return (JSON.parse(line) as { manifest: Manifest }).manifest;
+      const { manifest } = JSON.parse(line) as { manifest: Manifest };
+      if (manifest.bytes === bytes - last.length) return manifest;
     } catch {
       // told below: what is no JSON is no manifest
     }
@@ -85,7 +86,7 @@ export function manifestOf(tail: Uint8Array): Manifest {
   throw new Problem(
     0,
     "cut_short",
-    "The export ended without its manifest, so it is not whole and was thrown away. Nothing in the gateway was changed; take it again.",
+    "The export does not end with a manifest of what came, so it is not whole and was thrown away. Nothing in the gateway was changed; take it again.",
   );
 }
 

@@ -58,11 +58,12 @@ export function useTaking() {
           setTaking({ state: "going", progress: now });
         },
       );
-      const manifest = wanted.hasManifest ? manifestOf(tail) : null;
+      const manifest = wanted.hasManifest ? manifestOf(tail, progress.bytes) : null;
       await disk.save();
       const { save } = disk;
       setTaking({ state: "done", file: wanted.file, progress, manifest, save });
     } catch (error) {
+      await disk?.abort().catch(() => undefined); // also what came to its end and is not whole
       if (mine.signal.aborted) return setTaking({ state: "none" });
       setTaking({ state: "failed", problem: error instanceof Problem ? error : new Error(BROKEN) });
     }

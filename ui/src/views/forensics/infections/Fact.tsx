@@ -10,6 +10,7 @@ import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { MarkFalse, QuarantineFact } from "~/widgets/FactForms";
 import { Ago, Money } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
 import { useNames, useWhyNot } from "~/widgets/people";
@@ -52,7 +53,7 @@ export function Fact({ id, onClose }: { id: string; onClose: () => void }) {
       </section>
     );
   return (
-    <section className={deck.deck} aria-label={`Fact: ${asked.data.source.text}`}>
+    <section className={deck.deck} aria-label={`Fact: ${inert(asked.data.source.text)}`}>
       {back}
       {asked.error && <p className={deck.stale}>Not up to date: {asked.error.message}</p>}
       <Opened answer={asked.data} />
@@ -69,7 +70,7 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
     <div className={classes.page}>
       <header className={classes.who}>
         <p className={classes.claim}>
-          {fact.marked_false && <Tag tone="alert">× marked false</Tag>} “{source.text}”
+          {fact.marked_false && <Tag tone="alert">× marked false</Tag>} “{inert(source.text)}”
         </p>
         <h1 className={classes.started}>
           Started by{" "}
@@ -240,7 +241,7 @@ function Others({ answer }: { answer: InfectionAnswer }) {
             {facts.slice(0, 10).map((one) => (
               <li key={one.fact_id}>
                 <button type="button" className={deck.link} onClick={() => setUrl({ fact: one.fact_id })}>
-                  {one.text}
+                  {inert(one.text)}
                 </button>{" "}
                 <span className={classes.note}>{one.agent_id}</span>
               </li>

@@ -10,6 +10,7 @@ import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
+import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Loading, Trouble } from "~/widgets/Panel";
 import { useSearchText } from "~/widgets/useSearchText";
@@ -50,13 +51,13 @@ const COLUMNS: Column<FactItem>[] = [
     id: "text",
     title: "Fact",
     cell: (fact) => (
-      <span title={fact.text}>
+      <span title={inert(fact.text)}>
         {fact.marked_false && (
           <>
             <Tag tone="alert">× false</Tag>{" "}
           </>
         )}
-        {fact.text}
+        {inert(fact.text)}
       </span>
     ),
   },

@@ -5,6 +5,7 @@ import { useAnswer } from "~/api/questions";
 import type { InfectionAnswer } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
 import { Panel, Shown } from "~/widgets/Panel";
 import classes from "./Fact.module.css";
@@ -63,7 +64,7 @@ export function Scrub({ answer }: { answer: InfectionAnswer }) {
                     data-claim={one.source_fact_id === answer.source.fact_id || undefined}
                   >
                     {one.source_fact_id === answer.source.fact_id && <Tag tone="alert">◉ the claim</Tag>}{" "}
-                    {one.text}{" "}
+                    {inert(one.text)}{" "}
                     <span className={classes.note}>
                       {one.held_by === "read" ? `read from ${one.agent_id}` : ""}
                     </span>

@@ -2,9 +2,13 @@
 // exact note, and can be held against the newest in this browser.
 import { Button } from "@mantine/core";
 import { useState } from "react";
+import { Broken } from "~/proof/event";
+import { believedKey } from "~/proof/key";
+import { browserMemory } from "~/proof/memory";
 import { BadNote, lineOf, NO_ED25519, readCheckpoint, readKey, verifies } from "~/proof/note";
 import { http } from "~/proof/source";
 import { BadTree, goesOnFrom } from "~/proof/tree";
+import { signedNow } from "~/proof/verify";
 import type { CheckpointItem, LogAnswer } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago, Id } from "~/widgets/Figures";
@@ -85,30 +89,35 @@ function OneCheckpoint({ item, log }: { item: CheckpointItem; log: LogAnswer }) 
   );
 }
 
-/** Its signature by a key of the log, and that the newest log goes on from it. */
-async function compared(item: CheckpointItem, log: LogAnswer): Promise<Found> {
+/** Its signature by a key this browser believes, the newest one's too, and that the newest log goes on from it. */
+async function compared(item: CheckpointItem, { tenant_id, vkeys }: LogAnswer): Promise<Found> {
   try {
-    const [older, newer] = [
-      readCheckpoint(item.checkpoint),
-      readCheckpoint(await http.checkpoint(log.tenant_id)),
-    ];
-    const keys = log.vkeys.map(({ vkey }) => readKey(vkey));
-    const key = keys.toReversed().find((one) => lineOf(older, one));
+    const known = browserMemory.recall(tenant_id);
+    const older = readCheckpoint(item.checkpoint);
+    const newer = readCheckpoint(await http.checkpoint(tenant_id));
+    if (older.origin !== newer.origin) throw new BadNote("It is of another log.");
+    const key = vkeys
+      .map(({ vkey }) => readKey(vkey))
+      .findLast((one) => one.name === older.origin && lineOf(older, one));
     if (!key) throw new BadNote("None of the log's keys signed it.");
     const holds = await verifies(key, older.text, lineOf(older, key)?.signature ?? new Uint8Array());
     if (holds === false) throw new BadNote("Its signature is wrong.");
-    await goesOnFrom(http, log.tenant_id, older, newer);
-    const words = `Its tree is the beginning of the ${newer.size.toLocaleString("en")} entries signed now.`;
-    if (holds === null)
+    const signed = await signedNow(newer, tenant_id, vkeys, known);
+    await goesOnFrom(http, tenant_id, older, newer);
+    const words = `Its tree is the beginning of the ${newer.size.toLocaleString("en")} entries of now.`;
+    const half = { tone: "blocked", mark: "!", word: "half checked" };
+    if (holds === null || signed === null)
+      return { ...half, sentence: `${words} Signature not checked: ${NO_ED25519}.` };
+    const believed = await believedKey(http, tenant_id, vkeys, known);
+    const by = `Signed by key ${key.id}. ${words}`;
+    if (believed.how === "first")
       return {
-        tone: "blocked",
-        mark: "!",
-        word: "half checked",
-        sentence: `${words} Signature not checked: ${NO_ED25519}.`,
+        ...half,
+        sentence: `${by} This browser knows no key of this log yet: verify one event first.`,
       };
-    return { tone: "good", mark: "✓", word: "held", sentence: `Signed by key ${key.id}. ${words}` };
+    return { tone: "good", mark: "✓", word: "held", sentence: by };
   } catch (error) {
-    if (error instanceof BadNote || error instanceof BadTree)
+    if (error instanceof BadNote || error instanceof BadTree || error instanceof Broken)
       return { tone: "alert", mark: "×", word: "BROKEN", sentence: error.message };
     return { tone: "idle", mark: "–", word: "not checked", sentence: (error as Error).message };
   }

@@ -73,6 +73,16 @@ function Verdict({ whole }: { whole: Whole }) {
   const count = verified.toLocaleString("en");
   if (phase === "asking") return <p>Asks for the checkpoint and checks its signature…</p>;
   if (phase === "running") return <p className={classes.faint}>{signature}</p>;
+  if (phase === "held" && !whole.isSigned)
+    return (
+      <p>
+        <Tag tone="blocked">
+          <span aria-hidden>!</span> half checked
+        </Tag>{" "}
+        All {count} events held: bytes, links, leaves, and they give the root <Id id={root} length={12} /> the
+        checkpoint names. Who signed it is not known: {signature} Nothing is remembered of it.
+      </p>
+    );
   if (phase === "held")
     return (
       <p>
@@ -103,7 +113,7 @@ function Verdict({ whole }: { whole: Whole }) {
         compared.
       </p>
     );
-  if (phase === "failed") return <p role="alert">It could not begin: {sentence}</p>;
+  if (phase === "failed") return <p role="alert">It could not be done: {sentence}</p>;
   return (
     <>
       <p role="alert" className={classes.broken}>

@@ -12,9 +12,10 @@ import type { Neighbour, Place } from "./place";
 interface Props {
   asked: UseQueryResult<PageOfAuditEvent, Error>;
   place: Place;
+  message_id: string;
 }
 
-export function Chain({ asked, place }: Props) {
+export function Chain({ asked, place, message_id }: Props) {
   return (
     <Panel title="Place in the record">
       <Shown asked={asked} rows={5}>
@@ -34,7 +35,12 @@ export function Chain({ asked, place }: Props) {
                 <code>observatory verify</code>
               </p>
             )}
-            {place.here && <ProofBadge audit_event_id={place.here.event.audit_event_id} />}
+            {place.here && (
+              <ProofBadge
+                audit_event_id={place.here.event.audit_event_id}
+                about={{ event: place.here.event, body: { message_id } }}
+              />
+            )}
           </div>
         )}
       </Shown>

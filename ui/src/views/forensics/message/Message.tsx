@@ -96,7 +96,7 @@ function Opened({ message, stale }: { message: MessageItem; stale: Error | null 
           <Bytes message={message} event={place.here?.event} />
         </div>
         <div className={classes.column}>
-          <Chain asked={events} place={place} />
+          <Chain asked={events} place={place} message_id={message.message_id} />
           <Related message={message} />
         </div>
       </div>

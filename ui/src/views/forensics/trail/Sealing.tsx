@@ -39,7 +39,7 @@ export function Check({ session, items }: Props) {
       {found && (
         <p role="status">
           <Tag tone={found.valid ? "good" : "alert"}>
-            <span aria-hidden>{found.valid ? "✓" : "×"}</span> {found.valid ? "verified" : "BROKEN"}
+            <span aria-hidden>{found.valid ? "✓" : "×"}</span> {found.valid ? "hashes held" : "BROKEN"}
           </Tag>{" "}
           {found.first_broken_index !== null && <b>First break at record {found.first_broken_index}. </b>}
           {found.sentence}{" "}
@@ -80,7 +80,10 @@ function Sealed({ session }: { session: ThoughtSessionItem }) {
         </p>
       )}
       {event ? (
-        <ProofBadge audit_event_id={event.audit_event_id} />
+        <ProofBadge
+          audit_event_id={event.audit_event_id}
+          about={{ event, body: { session_id: session.session_id, root: session.root } }}
+        />
       ) : (
         asked.data && <p className={classes.faint}>The event of its seal was not found in its trace.</p>
       )}

@@ -7,6 +7,7 @@ import { ProofBadge } from "~/proof/ProofBadge";
 import type { ThoughtItem, ThoughtPage, ThoughtSessionItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago, Id } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
 import { Shown } from "~/widgets/Panel";
 import { byTask, stateOf, TYPES, wordsOf } from "./reading";
@@ -61,7 +62,9 @@ function Told({ session, items, close }: Props & { close: () => void }) {
   return (
     <>
       <header className={classes.head}>
-        <h2>{session.intent_shredded_by ? "(its intent was shredded by order)" : session.intent}</h2>
+        <h2>
+          {session.intent_shredded_by ? "(its intent was shredded by order)" : inert(session.intent ?? "")}
+        </h2>
         <CloseButton size="sm" aria-label="Close the session" onClick={close} />
         <p>
           <Tag tone={tone}>
@@ -134,6 +137,11 @@ function Record({ item }: { item: ThoughtItem }) {
   );
 }
 
+/** What its event says of a thought: the hash of its words, its link and its place. */
+function toldOf({ record_id, session_id, index, content_hash, chain_hash, parent_chain_hash }: ThoughtItem) {
+  return { record_id, session_id, index, content_hash, chain_hash, parent_chain_hash };
+}
+
 function Hashes({ item }: { item: ThoughtItem }) {
   const [, setUrl] = useUrl();
   return (
@@ -203,7 +211,7 @@ function Hashes({ item }: { item: ThoughtItem }) {
           </Link>
         </dd>
       </dl>
-      <ProofBadge audit_event_id={item.audit_event_id} />
+      <ProofBadge audit_event_id={item.audit_event_id} about={{ body: toldOf(item) }} />
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
+import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Shown } from "~/widgets/Panel";
 import { usePaged } from "../usePaged";
@@ -14,7 +15,11 @@ import { Session } from "./Session";
 import classes from "./Trail.module.css";
 
 const COLUMNS: readonly Column<ThoughtSessionItem>[] = [
-  { id: "intent", title: "For what", cell: (one) => (one.intent_shredded_by ? "(shredded)" : one.intent) },
+  {
+    id: "intent",
+    title: "For what",
+    cell: (one) => (one.intent_shredded_by ? "(shredded)" : inert(one.intent ?? "")),
+  },
   {
     id: "state",
     title: "State",

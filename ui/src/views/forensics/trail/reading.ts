@@ -1,5 +1,6 @@
 // Thought sessions and their records as they read: what state a session is in, records by task, words of a record. Pure.
 import type { ThoughtItem, ThoughtSessionItem } from "~/protocol/openapi";
+import { inert } from "~/widgets/inert";
 
 export const TYPES: Record<string, { mark: string; word: string }> = {
   plan: { mark: "◇", word: "plan" },
@@ -63,11 +64,11 @@ export function wordsOf(content: Record<string, unknown> | null): [name: string,
     ...Object.keys(NAMED).filter((name) => name in content),
     ...Object.keys(content).filter((name) => !(name in NAMED)),
   ];
-  return names.map((name) => [NAMED[name] ?? name.replaceAll("_", " "), textOf(content[name])]);
+  return names.map((name) => [NAMED[name] ?? inert(name.replaceAll("_", " ")), textOf(content[name])]);
 }
 
 function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return inert(value);
   if (Array.isArray(value)) return value.map(textOf).join("; ");
-  return JSON.stringify(value);
+  return inert(JSON.stringify(value));
 }

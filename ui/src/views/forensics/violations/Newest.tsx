@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ViolationItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import classes from "./Violations.module.css";
 
 export function Newest({ items }: { items: readonly ViolationItem[] }) {
@@ -24,7 +25,7 @@ export function Newest({ items }: { items: readonly ViolationItem[] }) {
               {one.capability_version ?? "no version"} · <Ago at={one.at} />
             </span>
           </span>
-          <span className={classes.reason}>{one.reason}</span>
+          <span className={classes.reason}>{inert(one.reason)}</span>
           <span className={classes.faint}>
             event #{one.sequence_number}, <Id id={one.raw_payload_hash} length={18} />
           </span>

@@ -11,6 +11,7 @@ import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
+import { inert } from "~/widgets/inert";
 import { useNow } from "~/widgets/now";
 import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
 import { useSearchText } from "~/widgets/useSearchText";
@@ -162,7 +163,7 @@ function columnsFor(only: (agent: string | null, version: string) => void): Colu
     {
       id: "reason",
       title: "Reason",
-      cell: (one) => <span title={one.reason}>{one.reason}</span>,
+      cell: (one) => <span title={inert(one.reason)}>{inert(one.reason)}</span>,
     },
     {
       id: "agent",

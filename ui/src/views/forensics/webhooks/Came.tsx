@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useAnswer } from "~/api/questions";
 import type { HookCallWhole, HookItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import { Empty, Shown } from "~/widgets/Panel";
 import { Body, useBytes } from "./Body";
 import { ofCall } from "./log";
@@ -129,7 +130,7 @@ function Header({ name, value }: { name: string; value: string }) {
       <dt>
         <code>{name}</code>
       </dt>
-      <dd>{value}</dd>
+      <dd>{inert(value)}</dd>
     </>
   );
 }

@@ -6,6 +6,7 @@ import { sendAgain } from "~/acts/deliveries";
 import { useAnswer } from "~/api/questions";
 import type { AttemptItem, DeliveryWhole, WebhookItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
+import { inert } from "~/widgets/inert";
 import { Empty, Shown } from "~/widgets/Panel";
 import { useWhyNot } from "~/widgets/people";
 import { Sure } from "~/widgets/Sure";
@@ -175,7 +176,7 @@ function Try({ one }: { one: AttemptItem }) {
         </span>
       </span>
       <span className={classes.faint}>{one.detail}</span>
-      {one.excerpt && <code className={classes.excerpt}>{one.excerpt}</code>}
+      {one.excerpt && <code className={classes.excerpt}>{inert(one.excerpt)}</code>}
     </li>
   );
 }

@@ -1,10 +1,11 @@
 // The log as it comes: both feeds, the newest page of each asked again every few seconds, older ones when the end is
 // in sight. Rows that were seen stay, so that what moves down by newer ones leaves no gap.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useMemo, useRef } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { get, type Problem } from "~/api/client";
 import { useAnswer } from "~/api/questions";
 import type { HookCallItem, LoggedDelivery } from "~/protocol/openapi";
+import { isApart } from "../paging";
 import { asked, type Entry, type Filters, fits, folded, isHook, merged, ofCall, ofDelivery } from "./log";
 
 const PAGE = 200;
@@ -22,6 +23,7 @@ function useFeed<T>(
   nameOf: (row: T) => string,
   timeOf: (row: T) => string,
 ) {
+  const [turn, setTurn] = useState(0);
   const newest = useQuery<Page<T>, Problem>({
     queryKey: [...key, "newest"],
     queryFn: ({ signal }) => ask(null, signal),
@@ -29,7 +31,7 @@ function useFeed<T>(
     enabled,
   });
   const older = useInfiniteQuery<Page<T>, Problem>({
-    queryKey: [...key, "older"],
+    queryKey: [...key, "older", turn],
     enabled: false,
     initialPageParam: newest.data?.next_cursor ?? null,
     queryFn: ({ pageParam, signal }) => ask(pageParam as string | null, signal),
@@ -37,16 +39,24 @@ function useFeed<T>(
   });
   const name = key.join("\n");
   const seen = useRef<{ name: string; rows: T[] }>({ name, rows: [] });
-  const rows = useMemo(() => {
-    if (!enabled || !newest.data) return [];
+  const { rows, apart } = useMemo(() => {
+    if (!enabled || !newest.data) return { rows: [], apart: false };
     const before = seen.current.name === name ? seen.current.rows : [];
+    if (isApart(before, newest.data, nameOf)) {
+      seen.current = { name, rows: newest.data.items };
+      return { rows: newest.data.items, apart: true };
+    }
     const known = new Set(before.map(nameOf));
     const pages = older.data?.pages.flatMap((page) => page.items) ?? [];
     const all = [...before, ...pages.filter((row) => !known.has(nameOf(row)))];
     const next = folded(all, newest.data, nameOf, timeOf);
     seen.current = { name, rows: next };
-    return next;
+    return { rows: next, apart: false };
   }, [enabled, name, newest.data, older.data, nameOf, timeOf]);
+  // More came while nobody looked than a page holds: older ones are asked for anew from where this one ends.
+  useEffect(() => {
+    if (apart) setTurn((now) => now + 1);
+  }, [apart]);
   const last = older.data?.pages.at(-1);
   const more = enabled && (newest.data === undefined || (last ?? newest.data).next_cursor !== null);
   return {

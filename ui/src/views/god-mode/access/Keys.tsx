@@ -178,7 +178,7 @@ export function Key({
             {isAsking && (
               <Sure
                 does={`Revoke “${one.label}”`}
-                typed={one.label}
+                typed={one.label.trim() || one.public_id}
                 onYes={() => revokeKey(one.key_id, one.label)}
                 onNo={() => setAsking(false)}
               >

@@ -1,7 +1,8 @@
 // A secret that is shown this once: a key, or a link that signs somebody in. It stays until it is put away, also
-// over a change of board; in the page's memory only.
+// over a change of board; in the page's memory only, and for nobody else who signs in on this page.
 import { Button, CopyButton } from "@mantine/core";
 import { useSyncExternalStore } from "react";
+import { forgetWithDrafts } from "~/widgets/drafts";
 import classes from "./Access.module.css";
 
 interface Secret {
@@ -17,6 +18,8 @@ function put(secret: Secret | null): void {
   shown = secret;
   for (const listener of listeners) listener();
 }
+
+forgetWithDrafts(() => put(null));
 
 export function useOnce(): [Secret | null, (secret: Secret | null) => void] {
   const one = useSyncExternalStore(

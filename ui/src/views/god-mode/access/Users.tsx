@@ -148,6 +148,7 @@ export function User({
               <Sure
                 does={`Make ${user.name} ${role}`}
                 danger={false}
+                takesFocus={false}
                 onYes={() => changeRole(user, role, refused)}
                 onNo={() => setRole(user.role as Role)}
               >

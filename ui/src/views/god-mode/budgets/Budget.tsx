@@ -97,9 +97,10 @@ export function Budget({ one, burn, onClose }: Props) {
         {stale && (
           <div className={access.trouble} role="alert">
             <p className={access.trouble}>
-              ! Somebody changed this budget while you did
-              {one ? ` (soft ${one.soft ?? "none"}, hard ${one.hard ?? "none"} now)` : ""}. Yours is kept and
-              not saved.
+              {one
+                ? `! Somebody changed this budget while you did (soft ${one.soft ?? "none"}, hard ${one.hard ?? "none"} now).`
+                : "! There is a budget of this already: choose it in the list to change it."}{" "}
+              Yours is kept and not saved.
             </p>
             {one && (
               <Button size="compact-sm" variant="default" onClick={overs}>

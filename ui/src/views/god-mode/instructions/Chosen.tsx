@@ -179,6 +179,8 @@ function History({
                     <p className={classes.faint}>{denied}</p>
                   ) : (
                     <Sure
+                      // What was typed was typed over that version: another in force asks anew.
+                      key={known.version}
                       does={`Roll back to version ${one.version}`}
                       typed={kind}
                       onYes={() =>

@@ -42,7 +42,11 @@ function Way({ one, onNo }: { one: KillSwitchItem; onNo: () => void }) {
   const tenant = useMe().data?.tenant_name ?? "";
   const meant: Meant = { scope: one.scope, target: one.target ?? "" };
   const what = whatOf(meant);
-  const agents = useAnswer("/v1/agents", undefined, { enabled: one.scope !== "class", keep: true });
+  const agents = useAnswer("/v1/agents", undefined, {
+    enabled: one.scope !== "class",
+    keep: true,
+    every: 10_000, // a class that came since must be shown: who has no switch of their own goes on
+  });
   const inside = useMemo(
     () =>
       (agents.data?.items ?? []).filter((agent) =>
@@ -108,11 +112,12 @@ function Way({ one, onNo }: { one: KillSwitchItem; onNo: () => void }) {
             isPart ? `Let ${goes.length} ${goes.length === 1 ? "class" : "classes"} go on` : `Release ${what}`
           }
           typed={wordOf(meant, tenant, "first")}
+          takesFocus={false}
           onYes={yes}
           onNo={onNo}
         >
           {isPart
-            ? `${stay.length} other ${stay.length === 1 ? "class gets" : "classes get"} a kill-switch of ${stay.length === 1 ? "its" : "their"} own first and ${stay.length === 1 ? "stays" : "stay"} stopped; then this one is released.${untyped > 0 ? ` ${untyped} without a type go on too.` : ""}${one.scope === "cluster" ? " A class is stopped in every cluster." : ""}`
+            ? `${stay.length} other ${stay.length === 1 ? "class gets" : "classes get"} a kill-switch of ${stay.length === 1 ? "its" : "their"} own first and ${stay.length === 1 ? "stays" : "stay"} stopped; then this one is released.${untyped > 0 ? ` ${untyped} without a type ${untyped === 1 ? "goes" : "go"} on too.` : ""}${one.scope === "cluster" ? " A class is stopped in every cluster." : ""}`
             : `${one.held.toLocaleString("en")} held ${one.held === 1 ? "message goes" : "messages go"} on in stages, oldest first, and the agents are told to start. It cannot be called back; stopping again takes a new kill-switch.`}
           {done !== null && (
             <p role="status">

@@ -37,9 +37,15 @@ export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn:
   const draft = readThrow(text);
   const { armed } = draft;
   const step = busy && armed ? (armed.confirmed ? "second" : "first") : stepOf(armed, items, now);
+  // Its time is over by this page's clock, and the gateway has not said what came of the last confirmation.
+  const isUnknown =
+    step === "lapsed" &&
+    draft.unsure &&
+    armed?.confirmed &&
+    items.find(({ kill_id }) => kill_id === armed.kill_id)?.state !== "lapsed";
   const keep = (changes: Partial<Thrown>) => setText(JSON.stringify({ ...draft, ...changes }));
   const drop = () => setText(draft.reason ? JSON.stringify({ ...NOTHING, reason: draft.reason }) : null);
-  const said = armed ? unfinished(armed, step) : null;
+  const said = armed ? unfinished(armed, step, busy || draft.unsure) : null;
   useEffect(() => setUnfinished(said), [said]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the gateway says that it is thrown
   useEffect(() => {
@@ -52,9 +58,9 @@ export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn:
   const run = async (does: () => Promise<Partial<Thrown>>) => {
     setBusy(true);
     try {
-      keep({ told: null, typed: "", ...(await does()) });
+      keep({ told: null, typed: "", unsure: false, ...(await does()) });
     } catch (error) {
-      keep({ told: brokeOff(error as Error) });
+      keep({ told: brokeOff(error as Error), unsure: error instanceof Problem && error.code === 0 });
     }
     setBusy(false);
   };
@@ -67,7 +73,11 @@ export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn:
     run(async () => {
       const { token, expires_at, state } = await confirm(mine.kill_id, mine.token);
       // The second answer has no token: thrown, and the list says so next.
-      if (state === "engaged") return { armed: mine };
+      if (state === "engaged") {
+        // Also for whoever has left the page by now: nobody may read there that it was not.
+        setUnfinished(unfinished(mine, "thrown"));
+        return { armed: mine };
+      }
       return { armed: { ...mine, token: token ?? "", confirmed: true, expires_at: expires_at ?? "" } };
     });
   const at = step === "choose" ? 0 : step === "first" ? 1 : step === "second" ? 2 : 0;
@@ -90,7 +100,13 @@ export function Throw({ items, isOn }: { items: readonly KillSwitchItem[]; isOn:
           ! {draft.told}
         </p>
       )}
-      {(step === "lapsed" || step === "lost") && armed && (
+      {isUnknown && (
+        <p className={classes.trouble} role="alert">
+          ! It is not known whether this was thrown: no answer came to the second confirmation. The gateway is
+          asked until it tells.
+        </p>
+      )}
+      {(step === "lapsed" || step === "lost") && armed && !isUnknown && (
         <div className={classes.sure} role="alert">
           <p>
             <b>Not thrown; nothing is stopped by it.</b>{" "}

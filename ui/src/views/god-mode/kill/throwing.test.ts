@@ -55,6 +55,13 @@ describe("where a kill-switch stands", () => {
     expect(unfinished(armed, "thrown")).toMatch(/WAS thrown/);
     expect(unfinished(armed, "choose")).toBeNull();
   });
+  it("is never said not to be thrown while that is not known", () => {
+    const second = { ...armed, confirmed: true };
+    expect(unfinished(second, "second", true)).toMatch(/NOT KNOWN whether the kill-switch for class writer/);
+    expect(unfinished(second, "lapsed", true)).toMatch(/NOT KNOWN/);
+    expect(unfinished(second, "thrown", true)).toMatch(/WAS thrown/);
+    expect(unfinished(armed, "first", true)).toMatch(/was NOT thrown/);
+  });
 });
 
 it("keeps what was typed, and takes nonsense for nothing", () => {
@@ -72,6 +79,9 @@ it("asks for two different words", () => {
   const all = { scope: "global", target: "" } as const;
   expect(wordOf(all, "Default", "first")).toBe("Default");
   expect(wordOf(all, "Default", "second")).toBe("stop everything");
+  // While nobody knows the tenant's name something is typed all the same; what is typed is trimmed.
+  expect(wordOf(all, "", "first")).toBe("everything");
+  expect(wordOf({ scope: "class", target: " writer " }, "", "first")).toBe("writer");
 });
 
 it.each([

@@ -24,8 +24,10 @@ export interface Throw {
   armed: Armed | null;
   /** What was refused or broke off, in a sentence. */
   told: string | null;
+  /** The last confirmation had no answer: it may have counted. */
+  unsure: boolean;
 }
-export const NOTHING: Throw = { reason: "", typed: "", armed: null, told: null };
+export const NOTHING: Throw = { reason: "", typed: "", armed: null, told: null, unsure: false };
 export type Step = "choose" | "first" | "second" | "thrown" | "lapsed" | "lost";
 
 export function readThrow(text: string | null): Throw {
@@ -75,15 +77,19 @@ export function whatOf({ scope, target }: Meant): string {
   return scope === "class" ? `class ${target}` : `cluster ${target}`;
 }
 
-/** What is typed for the first and for the second confirmation. */
+/** What is typed for the first and for the second confirmation: never nothing, also while the tenant is unknown. */
 export function wordOf(meant: Meant, tenant: string, step: "first" | "second"): string {
-  const name = meant.scope === "global" ? (step === "first" ? tenant : "everything") : meant.target;
+  const all = (step === "first" && tenant.trim()) || "everything";
+  const name = meant.scope === "global" ? all : meant.target.trim();
   return step === "first" ? name : `stop ${name}`;
 }
 
-/** For whoever was signed out in the middle. */
-export function unfinished(armed: Armed, step: Step): string | null {
+/** For whoever was signed out in the middle. `unsure`: its confirmation is under way, or had no answer. */
+export function unfinished(armed: Armed, step: Step, unsure = false): string | null {
   const what = whatOf(armed);
+  // Only the second throws: of the first it is known that nothing is stopped by it.
+  if (unsure && armed.confirmed && step !== "thrown")
+    return `It is NOT KNOWN whether the kill-switch for ${what} was thrown: no answer came to its second confirmation. Sign in and look.`;
   if (step === "thrown")
     return `The kill-switch for ${what} WAS thrown. It holds whether anybody is signed in or not.`;
   if (step === "first" || step === "second") {

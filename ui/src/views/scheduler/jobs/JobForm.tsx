@@ -18,6 +18,7 @@ import {
   type Faults,
   fieldOf,
   fresh,
+  isOver,
   type Kept,
   read,
   type TargetKind,
@@ -74,7 +75,7 @@ export function JobForm({ job, gone = false, end }: Props) {
     const done =
       job === null
         ? await createJob(body, refused)
-        : await changeJob(job.job_id, body, was ?? job.updated_at, bodyOf(job), refused);
+        : await changeJob(job.job_id, body, was ?? job.updated_at, isOver(job) ? null : bodyOf(job), refused);
     setBusy(false);
     if (!done) return;
     keep(null);

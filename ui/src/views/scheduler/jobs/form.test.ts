@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JobItem } from "~/protocol/openapi";
-import { bodyOf, draftOf, fieldOf, fresh, read } from "./form";
+import { bodyOf, draftOf, fieldOf, fresh, isOver, read } from "./form";
 import { pick, reasonSaid, scheduleSaid, targetSaid, until } from "./words";
 
 const JOB = {
@@ -91,4 +91,11 @@ describe("how jobs read", () => {
     expect(pick(jobs, { q: "", state: "paused" })).toHaveLength(1);
     expect(pick(jobs, { q: "nothing", state: "all" })).toEqual([]);
   });
+});
+
+it("gives no moment that is over back to a job: it would fire at once", () => {
+  const now = Date.parse("2026-11-16T12:00:00Z");
+  expect(isOver({ at: "2026-11-16T11:59:59Z" }, now)).toBe(true);
+  expect(isOver({ at: "2026-11-16T12:00:01Z" }, now)).toBe(false);
+  expect(isOver({ at: null }, now)).toBe(false);
 });

@@ -156,3 +156,8 @@ export function fieldOf(reason: string, message: string): keyof Draft | null {
   if (reason === "bad_payload") return "payload";
   return null;
 }
+
+/** One whose only moment is over: given back to it, it would fire at once, so that is no undo. */
+export function isOver({ at }: Pick<JobItem, "at">, nowMs = Date.now()): boolean {
+  return at !== null && Date.parse(at) <= nowMs;
+}

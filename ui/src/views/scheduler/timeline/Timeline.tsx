@@ -234,8 +234,8 @@ const LaneRow = memo(
                 onPointerEnter={() => onShow(cell)}
                 onClick={onOpen}
               >
-                {(cell.worst !== "planned" || cell.total === 1) && <span aria-hidden>{sign.mark}</span>}
-                {cell.total > 1 && <small aria-hidden data-many={cell.total > 99 ? "99+" : cell.total} />}
+                {(cell.worst !== "planned" || cell.shown === 1) && <span aria-hidden>{sign.mark}</span>}
+                {cell.shown > 1 && <small aria-hidden data-many={cell.shown > 99 ? "99+" : cell.shown} />}
               </button>
             );
           })}

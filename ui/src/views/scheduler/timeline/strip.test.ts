@@ -56,7 +56,7 @@ describe("the strip of time", () => {
 
   it("shows the worst of a cell and counts the rest; what should have fired is late", () => {
     const [first, second] = lanes[0]?.cells ?? [];
-    expect(first).toMatchObject({ worst: "failed", total: 6, more: false });
+    expect(first).toMatchObject({ worst: "failed", shown: 1, more: false });
     expect(said(first?.counts ?? {})).toBe("1 failed, 3 missed, 2 sent");
     expect(second?.worst).toBe("late");
     expect(sumsOf(lanes)).toEqual({ failed: 1, missed: 3, waiting: 0, late: 1, sent: 62, planned: 61 });

@@ -39,7 +39,8 @@ export interface Cell {
   until: number;
   counts: Partial<Record<What, number>>;
   worst: What;
-  total: number;
+  /** How many of the worst: what the mark says. */
+  shown: number;
   /** The gateway counts no further in one bin. */
   more: boolean;
 }
@@ -60,8 +61,8 @@ function cellOf(bin: TimelineBin, length: number, now: number, most: number): Ce
     if (bin[what] > 0) counts[what] = bin[what];
   if (bin.planned > 0) counts[overdue ? "late" : "planned"] = bin.planned;
   const worst = ORDER.find((what) => counts[what] !== undefined) ?? "planned";
-  const total = Object.values(counts).reduce((sum, one) => sum + one, 0);
-  return { at, until, counts, worst, total, more: bin.planned >= most || bin.missed >= most };
+  const shown = counts[worst] ?? 0;
+  return { at, until, counts, worst, shown, more: bin.planned >= most || bin.missed >= most };
 }
 
 /** Trouble first, then what fires next, then what does not fire. */

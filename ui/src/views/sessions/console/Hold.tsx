@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { cancel, pause as hold, unpause } from "~/acts/acts";
 import type { InterventionItem } from "~/protocol/openapi";
 import { useNow } from "~/widgets/now";
+import { useNames } from "~/widgets/people";
 import { ago, exact } from "~/widgets/words";
 import classes from "./Hold.module.css";
 import { slow, stagesOf } from "./standing";
@@ -37,6 +38,7 @@ export function Hold({ sessionId, agent, paused, pause, held, denied }: Shown) {
     setBusy(false);
   };
   const may = denied === undefined;
+  const names = useNames();
   return (
     <div className={classes.hold}>
       <p className={classes.state} role="status">
@@ -102,6 +104,12 @@ export function Hold({ sessionId, agent, paused, pause, held, denied }: Shown) {
         </div>
       )}
       {denied && <p className={classes.late}>{denied}</p>}
+      {paused && pause && (
+        <p className={classes.why}>
+          by {names(pause.operator_id)}
+          {pause.note ? `: ${pause.note}` : ", without a reason"}
+        </p>
+      )}
       {pause && <Stages pause={pause} />}
     </div>
   );

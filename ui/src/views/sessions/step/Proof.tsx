@@ -7,7 +7,10 @@ import type { Told } from "./told";
 export function StepProof({ told }: { told: Told }) {
   return (
     <>
-      <ProofOf sequence_number={told.sequence_number} />
+      <ProofOf
+        sequence_number={told.sequence_number}
+        {...(told.kind === "step" && told.message_id && { about: { body: { message_id: told.message_id } } })}
+      />
       {told.sealed && (
         <p className={classes.none}>
           <span aria-hidden>◆</span> Sealed with the thoughts of its session:{" "}

@@ -8,7 +8,7 @@ import { Folded } from "../parts/Folded";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { useForm } from "../parts/useForm";
-import { leastOf, NEW, readExporter, valuesOf } from "./exporters";
+import { isElsewhere, leastOf, NEW, readExporter, valuesOf } from "./exporters";
 
 export function ExporterForm({ item, denied }: { item: ExporterItem | null; denied: string | undefined }) {
   const [, setUrl] = useUrl();
@@ -35,7 +35,7 @@ export function ExporterForm({ item, denied }: { item: ExporterItem | null; deni
     form.forget();
     setUrl({ one: made.exporter_id }, true);
   };
-  const moves = item !== null && form.text("url") !== item.url && item.headers.length > 0;
+  const moves = item !== null && item.headers.length > 0 && isElsewhere(item.url, form.text("url"));
   return (
     <FormBox
       form={form}

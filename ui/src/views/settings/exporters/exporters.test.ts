@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ExporterItem } from "~/protocol/openapi";
-import { leastOf, NEW, readExporter, readHeaders, valuesOf } from "./exporters";
+import { isElsewhere, leastOf, NEW, readExporter, readHeaders, valuesOf } from "./exporters";
 
 test("headers are lines of name and value; one that is none is a fault", () => {
   expect(readHeaders("authorization: Bearer x:y\n\n x-scope : a ").headers).toEqual({
@@ -27,4 +27,13 @@ test("an exporter as it is shown is what would be saved; header values are not k
   expect(leastOf("10").at(-1)?.label).toBe("severity 10 and above");
   expect(readExporter(shown).body).toEqual(body);
   expect(Object.keys(readExporter(NEW).faults ?? {})).toEqual(["name", "url"]);
+});
+
+test("only another host loses the headers, not another path there", () => {
+  const at = "https://otlp.example.com/v1/logs";
+  expect(isElsewhere(at, "https://otlp.example.com/other ")).toBe(false);
+  expect(isElsewhere(at, "https://otlp.example.com:444/v1/logs")).toBe(true);
+  expect(isElsewhere(at, "http://otlp.example.com/v1/logs")).toBe(true);
+  expect(isElsewhere(at, "https://else.example.com/v1/logs")).toBe(true);
+  expect(isElsewhere(at, "https:")).toBe(true);
 });

@@ -84,3 +84,9 @@ export function readExporter(
     faults: null,
   };
 }
+
+/** Whether the gateway sees another host there; such a one is not sent the headers that are kept. */
+export function isElsewhere(before: string, after: string): boolean {
+  const [was, is] = [before, after.trim()].map((url) => (URL.canParse(url) ? new URL(url) : null));
+  return was?.protocol !== is?.protocol || was?.host !== is?.host;
+}

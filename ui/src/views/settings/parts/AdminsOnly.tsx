@@ -1,11 +1,17 @@
-// What only an admin may even read: said plainly, with who can and how.
+// What only an admin may even read: said plainly, why, who can and how.
 import { Empty } from "~/widgets/Panel";
 
-export function AdminsOnly({ denied, what, command }: { denied: string; what: string; command: string }) {
+interface Props {
+  denied: string;
+  what: string;
+  because: string;
+  command: string;
+}
+
+export function AdminsOnly({ denied, what, because, command }: Props) {
   return (
     <Empty command={command}>
-      {denied} {what} are shown to admins only: what is looked for may itself be a secret. Ask one, or with an
-      admin's key on the terminal:
+      {denied} {what} are shown to admins only: {because}. Ask one, or with an admin's key on the terminal:
     </Empty>
   );
 }

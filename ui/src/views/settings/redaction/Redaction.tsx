@@ -31,7 +31,12 @@ export function Redaction() {
       acts={<MakeNew word="New rule" denied={denied} />}
     >
       {denied ? (
-        <AdminsOnly denied={denied} what="Redaction rules" command="observatory redaction list" />
+        <AdminsOnly
+          denied={denied}
+          what="Redaction rules"
+          because="what is looked for may itself be a secret"
+          command="observatory redaction list"
+        />
       ) : (
         <Shown asked={asked} rows={6}>
           {(list) => <Rules list={list} />}

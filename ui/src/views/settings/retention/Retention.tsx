@@ -32,7 +32,12 @@ export function Retention() {
       lead="How long the words of messages are kept. Numbers, digests, links and proofs stay whatever is said here: shredding destroys bytes, never rows."
     >
       {denied ? (
-        <AdminsOnly denied={denied} what="Retention and its history" command="observatory retention" />
+        <AdminsOnly
+          denied={denied}
+          what="Retention and its history"
+          because="they decide what is lost"
+          command="observatory retention"
+        />
       ) : (
         <Shown asked={asked} rows={4}>
           {(now) => <Keeping now={now} />}
@@ -109,7 +114,7 @@ function Keeping({ now }: { now: RetentionAnswer }) {
             </p>
           )}
         </FormBox>
-        {asking && days !== null && days !== undefined && (
+        {asking && !form.isTheirs && days !== null && days !== undefined && (
           <div className={classes.part}>
             <Sure
               does={`Shred what is older than ${days} ${days === 1 ? "day" : "days"}`}
