@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from observatory.ledger.chain import Head
+from observatory.rows import Obeyed, Reach
 from observatory.state import Changes, Memory, Principal, Wants
 
 T = TypeVar("T")
@@ -253,24 +254,6 @@ class Inbox(Protocol):
         """The newest version of its instructions that waits for this agent; 0 when none does."""
 
     async def stops(self, tenant_id: str) -> Stops: ...
-
-
-class Reach(msgspec.Struct, frozen=True):
-    """How far a kill-switch reaches: agents and sessions in its scope, messages that wait in their lines."""
-
-    agents: int
-    sessions: int
-    held: int
-
-
-class Obeyed(msgspec.Struct, frozen=True):
-    """Who knows of a kill-switch; `unheard` are rows of agents that were told and have not said so."""
-
-    agents: int
-    told: int
-    acknowledged: int
-    later: int
-    unheard: list[dict[str, Any]]
 
 
 class Standstill(Protocol):

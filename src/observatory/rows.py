@@ -220,3 +220,21 @@ class DeliveryRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 Kept = Agent | Session | Member | Hold | Breaker
+
+
+class Obeyed(msgspec.Struct, frozen=True):
+    """Who knows of a kill-switch; `unheard` are rows of agents that were told and have not said so."""
+
+    agents: int
+    told: int
+    acknowledged: int
+    later: int
+    unheard: list[dict[str, Any]]
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How far a kill-switch reaches: agents and sessions in its scope, messages that wait in their lines."""
+
+    agents: int
+    sessions: int
+    held: int

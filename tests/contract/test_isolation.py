@@ -33,9 +33,7 @@ from observatory.ports import (
     Holds,
     Inbox,
     MessageFilter,
-    Obeyed,
     Pending,
-    Reach,
     Standstill,
     Stops,
     Store,
@@ -44,7 +42,7 @@ from observatory.ports import (
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Write
+from observatory.rows import Obeyed, Reach, Write
 from observatory.state import HOME_TENANT, Act, Desk, Principal, Verdict
 from observatory.store import tables
 from tests.contract.conftest import OTHER_TENANT, House, writing

@@ -13,9 +13,9 @@ import pytest
 from observatory.daemons.home import Watch
 from observatory.daemons.stager import stage
 from observatory.gateway import instructions, interventions, kill_switch
-from observatory.ports import Reach
 from observatory.protocol.credentials import digest
 from observatory.protocol.rulebook import KillScope
+from observatory.rows import Reach
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests.contract.conftest import OTHER_TENANT, House

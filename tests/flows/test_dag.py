@@ -123,6 +123,7 @@ def test_an_envelope_hangs_at_the_step_with_its_parent_span_s208(either_server: 
     send(either_server, first)
     trigger = span_id_of(first["meta"]["step_id"])
     asked = envelope("decision_request", trace_id=session.replace("-", ""), parent_span_id=trigger)
+    asked["payload"]["deadline"] = "2099-01-01T00:00:00Z"  # else nobody waits for an answer for long
     reply = envelope("text", trace_id=session.replace("-", ""), parent_span_id=asked["span_id"])
     for message in (asked, reply):
         send(either_server, message)

@@ -179,6 +179,8 @@ def test_no_list_of_ours_shows_anything_of_theirs_s54(house: House) -> None:
             for asked in ({}, filters):
                 query = {key: value for key, value in asked.items() if key in takes}
                 query |= needed | ({"limit": most} if "limit" in takes else {})
+                states = takes.get("state", {}).get("schema", {}).get("enum", ["pending"])
+                query |= {"state": states[0]} if "state" in query and "pending" not in states else {}
                 answer = house.home.get(path, params=query)
                 assert answer.status_code == 200, (path, query, answer.text)
                 assert house.word not in answer.text, (path, query)

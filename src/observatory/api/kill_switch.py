@@ -19,12 +19,12 @@ from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.errors import QueueFull
 from observatory.gateway import kill_switch as acts
-from observatory.ports import Reach
 from observatory.protocol.clock import from_ns
 from observatory.protocol.credentials import digest, new_token
 from observatory.protocol.identity import mint
 from observatory.protocol.rulebook import KillScope, KillState
 from observatory.protocol.rules import Name
+from observatory.rows import Reach
 from observatory.state import Act
 
 Reason = Annotated[

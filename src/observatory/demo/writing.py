@@ -74,6 +74,11 @@ async def draft(writer: Part, headline: str, size: Size, leads: list[Lead]) -> P
     return writer
 
 
+def _page(fact: str, attempt: int) -> int:
+    """Where a source has a fact; a second look finds it elsewhere too, so it is no repetition."""
+    return 3 + sum(map(ord, fact)) % 170 + 11 * attempt
+
+
 async def review(writer: Part, headline: str, leads: list[Lead], checker_name: str) -> Part:
     """The checker goes through the claims; an objection sends it back once."""
     rng, name = writer.rng, writer.name
@@ -89,8 +94,8 @@ async def review(writer: Part, headline: str, leads: list[Lead], checker_name: s
             await checker.say(
                 f"Check: {lead.fact}",
                 tool_call="check_claim",
-                tool_input={"claim": lead.fact, "source": lead.source},
-                tool_output_summary="The source says the same",
+                tool_input={"claim": lead.fact, "source": lead.source, "draft": attempt + 1},
+                tool_output_summary=f"Page {_page(lead.fact, attempt)} of {lead.source} has it",
                 read_from_memory=[lead.fact],
                 citations=[lead.source],
                 confidence_score=score(rng, 0.86),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, distinct, func, literal_column, or_, select
 
-from observatory.ports import Obeyed, Reach
+from observatory.rows import Obeyed, Reach
 from observatory.store import tables
 from observatory.store.fetches import Fetches
 
