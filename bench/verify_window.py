@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx2
 from playwright.sync_api import sync_playwright
 
 from bench.gateway import Gateway
@@ -29,13 +30,22 @@ ASKED = 20_000
 HELD = re.compile(r"([\d,]+) (?:of [\d,]+ )?events held")
 
 
+def signed(gateway: Gateway, count: int) -> None:
+    """Until a checkpoint holds them all."""
+    asked = {"authorization": f"Bearer {gateway.reader_key}"}
+    url, until = f"http://127.0.0.1:{gateway.port}/v1/audit/log", time.monotonic() + 60
+    while httpx2.get(url, headers=asked, trust_env=False).json()["size"] < count:
+        assert time.monotonic() < until, "the log is not signed so far"
+        time.sleep(0.2)
+
+
 def verified(report: Report, folder: Path, count: int, rounds: int) -> None:
     found = chromium.find()
     # Without an analyst: it would fold 100,000 messages beside, on one of two cores.
     with Gateway(folder, settings={"insight": "false"}).start() as gateway:
         with Client() as client:
             measure(gateway, client, ndjson(gateway, count))
-        time.sleep(3)  # the sealer is at most a second behind
+        signed(gateway, count)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=found.path,

@@ -89,6 +89,14 @@ class Window:
     def role(self, role: Any, name: str | re.Pattern[str] | None = None, **more: Any) -> Locator:
         return self.page.get_by_role(role, name=name, **more) if name else self.page.get_by_role(role, **more)
 
+    def confirmed(self, does: str, word: str) -> None:
+        """What cannot be undone: its button works only once the word is typed."""
+        asked = self.role("group", does)
+        button = asked.get_by_role("button", name=does)
+        expect(button).to_be_disabled()
+        asked.get_by_label(f"Type {word} to confirm").fill(word)
+        button.click()
+
     def is_accessible(self, **options: Any) -> None:
         """axe holds nothing against the page as it is now that is serious or worse."""
         found = self._serious(options)

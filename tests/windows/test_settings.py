@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 from standardwebhooks.webhooks import Webhook
 
+from tests.calling import signed
 from tests.flows.fleet import inbox, named, say
 from tests.flows.receiver import Receiver
 from tests.flows.server import Server
@@ -230,14 +231,10 @@ def test_a_mapping_is_tried_on_a_sample_and_then_called_s761_s766(house: Server,
 
 
 def called(url: str, secret: str, body: Json) -> None:
-    raw, name, now = json.dumps(body), uuid.uuid4().hex, datetime.now(UTC)
-    headers = {
-        "webhook-id": name,
-        "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(secret).sign(name, now, raw),
-        "content-type": "application/json",
-    }
-    answer = httpx2.post(url, content=raw, headers=headers, trust_env=False)
+    raw = json.dumps(body).encode()
+    headers = signed("standard", secret, raw, int(time.time()), delivery=uuid.uuid4().hex)
+    told = {**headers, "content-type": "application/json"}
+    answer = httpx2.post(url, content=raw, headers=told, trust_env=False)
     assert answer.status_code in (200, 202), answer.text
 
 

@@ -1,15 +1,14 @@
 // A job made or changed. What is typed is kept until it is saved or thrown away, whatever happens meanwhile: a
 // sign-in that ended, another job looked at, somebody who was faster.
-import { Autocomplete, Button, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
+import { Autocomplete, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { changeJob, createJob } from "~/acts/jobs";
 import type { Problem } from "~/api/client";
 import { askAgain, useAnswer } from "~/api/questions";
 import type { JobItem } from "~/protocol/openapi";
-import { useDraft } from "~/widgets/drafts";
-import { Ago } from "~/widgets/Figures";
 import { Panel } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
+import { useWhyNot } from "~/widgets/people";
+import { SaveButtons, Theirs, useKept } from "../kept";
 import classes from "../Scheduler.module.css";
 import {
   bodyOf,
@@ -19,7 +18,6 @@ import {
   fieldOf,
   fresh,
   isOver,
-  type Kept,
   read,
   type TargetKind,
 } from "./form";
@@ -32,20 +30,10 @@ interface Props {
   end: (made?: JobItem) => void;
 }
 
-/** What is typed, kept under the job's name; begun from the job as it was then. */
-function useKept(job: JobItem | null): [Kept, (kept: Kept | null) => void] {
-  const [text, setText] = useDraft(`job ${job?.job_id ?? "new"}`);
-  const [first] = useState(() => job);
-  const kept = useMemo((): Kept => {
-    if (text !== null) return JSON.parse(text) as Kept;
-    if (first) return { draft: draftOf(first), was: first.updated_at };
-    return { draft: fresh(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC"), was: null };
-  }, [text, first]);
-  return [kept, (next) => setText(next === null ? null : JSON.stringify(next))];
-}
-
 export function JobForm({ job, gone = false, end }: Props) {
-  const [{ draft, was }, keep] = useKept(job);
+  const [{ draft, was }, keep] = useKept(`job ${job?.job_id ?? "new"}`, job, draftOf, () =>
+    fresh(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC"),
+  );
   const [tried, setTried] = useState(false);
   const [told, setTold] = useState<Faults>({});
   const [busy, setBusy] = useState(false);
@@ -98,7 +86,7 @@ export function JobForm({ job, gone = false, end }: Props) {
           void save();
         }}
       >
-        {theirs && job && <Theirs job={job} keep={keep} draft={draft} />}
+        {theirs && job && <Theirs what="job" thing={job} mine={draft} theirs={draftOf(job)} keep={keep} />}
         {gone && (
           <p className={classes.trouble} role="alert">
             ! Somebody removed this job meanwhile. What you typed is kept here; copy it into a new job.
@@ -145,54 +133,18 @@ export function JobForm({ job, gone = false, end }: Props) {
             yet.
           </p>
         )}
-        <div className={classes.buttons}>
-          <Button
-            type="submit"
-            size="compact-sm"
-            loading={busy}
-            disabled={denied !== undefined || theirs}
-            title={denied}
-          >
-            {job ? "Save the change" : "Put it on the schedule"}
-          </Button>
-          <Button
-            size="compact-sm"
-            variant="default"
-            onClick={() => {
-              keep(null);
-              end();
-            }}
-          >
-            Throw away
-          </Button>
-          {denied && <span className={classes.faint}>{denied}</span>}
-        </div>
+        <SaveButtons
+          does={job ? "Save the change" : "Put it on the schedule"}
+          busy={busy}
+          denied={denied}
+          waits={theirs}
+          throwAway={() => {
+            keep(null);
+            end();
+          }}
+        />
       </form>
     </Panel>
-  );
-}
-
-function Theirs({ job, draft, keep }: { job: JobItem; draft: Draft; keep: (kept: Kept) => void }) {
-  const names = useNames();
-  return (
-    <div className={classes.trouble} role="alert">
-      <p>
-        ! {names(job.updated_by)} changed this job <Ago at={job.updated_at} />, while you did. Yours is kept
-        and not saved.
-      </p>
-      <div className={classes.buttons}>
-        <Button size="compact-sm" variant="default" onClick={() => keep({ draft, was: job.updated_at })}>
-          Go on with mine, over theirs
-        </Button>
-        <Button
-          size="compact-sm"
-          variant="default"
-          onClick={() => keep({ draft: draftOf(job), was: job.updated_at })}
-        >
-          Take theirs
-        </Button>
-      </div>
-    </div>
   );
 }
 

@@ -21,12 +21,6 @@ export interface Draft {
   max_tries: string;
 }
 
-/** What is typed, and the change it was made from. */
-export interface Kept {
-  draft: Draft;
-  was: string | null;
-}
-
 export function fresh(zone: string): Draft {
   return {
     name: "",

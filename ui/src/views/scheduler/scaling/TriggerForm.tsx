@@ -1,16 +1,15 @@
 // A trigger made or changed. What is typed is kept until it is saved or thrown away.
-import { Autocomplete, Button, Checkbox, MultiSelect, Select, TextInput } from "@mantine/core";
+import { Autocomplete, Checkbox, MultiSelect, Select, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { changeTrigger, createTrigger } from "~/acts/scaling";
 import type { Problem } from "~/api/client";
 import { askAgain, useAnswer } from "~/api/questions";
 import type { ConditionItem, RuleItem } from "~/protocol/openapi";
-import { useDraft } from "~/widgets/drafts";
-import { Ago } from "~/widgets/Figures";
 import { Panel } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
+import { useWhyNot } from "~/widgets/people";
+import { SaveButtons, Theirs, useKept } from "../kept";
 import classes from "../Scheduler.module.css";
-import { type Draft, draftOf, type Faults, FRESH, type Kept, read } from "./triggers";
+import { type Draft, draftOf, type Faults, FRESH, read } from "./triggers";
 
 interface Props {
   rule: RuleItem | null;
@@ -18,18 +17,8 @@ interface Props {
   end: (made?: RuleItem) => void;
 }
 
-function useKept(rule: RuleItem | null): [Kept, (kept: Kept | null) => void] {
-  const [text, setText] = useDraft(`trigger ${rule?.rule_id ?? "new"}`);
-  const [first] = useState(() => rule);
-  const kept = useMemo((): Kept => {
-    if (text !== null) return JSON.parse(text) as Kept;
-    return first ? { draft: draftOf(first), was: first.updated_at } : { draft: FRESH, was: null };
-  }, [text, first]);
-  return [kept, (next) => setText(next === null ? null : JSON.stringify(next))];
-}
-
 export function TriggerForm({ rule, conditions, end }: Props) {
-  const [{ draft, was }, keep] = useKept(rule);
+  const [{ draft, was }, keep] = useKept(`trigger ${rule?.rule_id ?? "new"}`, rule, draftOf, () => FRESH);
   const [tried, setTried] = useState(false);
   const [told, setTold] = useState<string | null>(null);
   const [taken, setTaken] = useState(false);
@@ -85,7 +74,9 @@ export function TriggerForm({ rule, conditions, end }: Props) {
           void save();
         }}
       >
-        {theirs && rule && <Theirs rule={rule} draft={draft} keep={keep} />}
+        {theirs && rule && (
+          <Theirs what="trigger" thing={rule} mine={draft} theirs={draftOf(rule)} keep={keep} />
+        )}
         <TextInput label="Name" placeholder="More coders" {...give("name")} />
         <Select
           size="xs"
@@ -152,54 +143,18 @@ export function TriggerForm({ rule, conditions, end }: Props) {
             ! Not saved: {told ?? "some fields are not right yet."}
           </p>
         )}
-        <div className={classes.buttons}>
-          <Button
-            type="submit"
-            size="compact-sm"
-            loading={busy}
-            disabled={denied !== undefined || theirs}
-            title={denied}
-          >
-            {rule ? "Save the change" : "Make the trigger"}
-          </Button>
-          <Button
-            size="compact-sm"
-            variant="default"
-            onClick={() => {
-              keep(null);
-              end();
-            }}
-          >
-            Throw away
-          </Button>
-          {denied && <span className={classes.faint}>{denied}</span>}
-        </div>
+        <SaveButtons
+          does={rule ? "Save the change" : "Make the trigger"}
+          busy={busy}
+          denied={denied}
+          waits={theirs}
+          throwAway={() => {
+            keep(null);
+            end();
+          }}
+        />
       </form>
     </Panel>
-  );
-}
-
-function Theirs({ rule, draft, keep }: { rule: RuleItem; draft: Draft; keep: (kept: Kept) => void }) {
-  const names = useNames();
-  return (
-    <div className={classes.trouble} role="alert">
-      <p>
-        ! {names(rule.updated_by)} changed this trigger <Ago at={rule.updated_at} />, while you did. Yours is
-        kept and not saved.
-      </p>
-      <div className={classes.buttons}>
-        <Button size="compact-sm" variant="default" onClick={() => keep({ draft, was: rule.updated_at })}>
-          Go on with mine, over theirs
-        </Button>
-        <Button
-          size="compact-sm"
-          variant="default"
-          onClick={() => keep({ draft: draftOf(rule), was: rule.updated_at })}
-        >
-          Take theirs
-        </Button>
-      </div>
-    </div>
   );
 }
 

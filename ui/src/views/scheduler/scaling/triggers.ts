@@ -85,10 +85,6 @@ export interface Draft {
   endpoint_ids: string[];
   enabled: boolean;
 }
-export interface Kept {
-  draft: Draft;
-  was: string | null;
-}
 
 export const FRESH: Draft = {
   name: "",
