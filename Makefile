@@ -10,6 +10,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := .venv/bin/uv
 SYNCED := .venv/.synced
+CREWAI := .venv-crewai/.synced
 # One more than there are cores: the gateways of the tests wait for clocks and disks as much as they work.
 WORKERS = $(shell $(PY) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
@@ -50,25 +51,31 @@ $(SYNCED): pyproject.toml uv.lock | $(UV)
 	@$(UV) sync --quiet --locked --all-extras --inexact --python $(PY)
 	@touch $@
 
+# CrewAI and the OpenAI Agents SDK want different versions of openai: one lock file, two environments.
+$(CREWAI): pyproject.toml uv.lock | $(SYNCED)
+	@echo "installing CrewAI into .venv-crewai"
+	@UV_PROJECT_ENVIRONMENT=.venv-crewai $(UV) sync --quiet --locked --all-extras --no-group frameworks --group crewai --python $(PY)
+	@touch $@
+
 # Nothing is built when what was built is of the present sources.
 windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with the locked dependencies
 	@$(PY) tools/windows.py build
 
-# A browser on a busy machine misses a beat now and then: what failed there runs once more, alone; twice is red.
-ONCE_MORE = { echo "once more, one by one:"; $(PY) -m pytest tests/windows --last-failed --last-failed-no-failures none </dev/null; }
+# Processes on a busy machine miss a beat now and then: what failed runs once more, alone; twice is red.
+once_more = { echo "once more, one by one:"; $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none </dev/null; }
 
 # Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
 test: windows  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
-	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null || $(ONCE_MORE)
+	@$(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null || $(call once_more,--ignore tests/windows)
+	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null || $(call once_more,tests/windows)
 
 test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
 	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
-	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null || $(ONCE_MORE)
+	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
 	@.venv/bin/ruff check .
