@@ -9,7 +9,7 @@ from tests.flows.server import Server
 
 CONTENT: dict[str, Json] = {
     "plan": {"trajectory": "look, decide, tell"},
-    "analysis": {"observation": "tests are green ✓", "count": 3},
+    "analysis": {"observation": "tests are green ✓", "count": 3, "score": 0.8},
     "decision": {"choice": "ship", "alternatives": ["wait"], "why": "nothing speaks against it"},
     "reflection": {"happened": "shipped", "proved": ["3/3 nodes"], "uncertain": "load at night"},
 }

@@ -224,7 +224,7 @@ NO_RECORDS: list[tuple[Json, str]] = [
     ({"type": "note"}, "bad_arguments"),
     ({"type": "decision"}, "schema_violation"),
     ({"content": {"trajectory": ""}}, "schema_violation"),
-    ({"content": {"trajectory": "x", "score": 0.5}}, "schema_violation"),
+    ({"content": {"trajectory": {}}}, "schema_violation"),
     ({"content": {"trajectory": "x" * 70_000}}, "too_large"),
     ({"references": ["rec_that_is_not_there"]}, "not_found"),
     ({"audit_event_ids": ["evt_not-there"]}, "not_found"),

@@ -62,7 +62,7 @@ def test_a_thought_is_durable_when_think_returns_s343(server: Server, agent: Age
     [
         ("informational", {"x": "y"}, "schema_violation"),
         ("decision", {"choice": "a"}, "schema_violation"),
-        ("plan", {"trajectory": "x", "score": 0.5}, "schema_violation"),
+        ("plan", {"trajectory": {}}, "schema_violation"),
     ],
 )
 def test_what_the_gateway_refuses_is_raised_s343(agent: Agent, kind: str, content: Json, reason: str) -> None:

@@ -37,7 +37,7 @@ class NewThoughtSession(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
 
 class NewSessionThought(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A plan holds `trajectory`, an analysis `observation`, a decision `choice`, `alternatives` and `why`, a
-    reflection `happened`, `proved` and `uncertain`; more may stand beside, no floats."""
+    reflection `happened`, `proved` and `uncertain`; more may stand beside."""
 
     task_id: ThoughtTaskId
     type: AnyType

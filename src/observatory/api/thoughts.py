@@ -25,7 +25,7 @@ from observatory.gateway.thinking import Beginning, Said
 from observatory.gateway.thoughts import UNKNOWN, Voice, home_of
 from observatory.insight.thoughts import StoredThought, Thoughts
 from observatory.ledger import thoughts as ledger
-from observatory.ledger.canonical import jcs
+from observatory.ledger.canonical import jcs_of_words
 from observatory.ledger.merkle import inclusion_path, verify_inclusion
 from observatory.ports import EventFilter
 from observatory.protocol.clock import from_ns
@@ -123,9 +123,9 @@ def _content(data: NewSessionThought) -> bytes:
     if faults:
         raise Refusal(422, "schema_violation", "; ".join(faults))
     try:
-        content = jcs(data.content)
+        content = jcs_of_words(data.content)
     except ValueError:
-        detail = "content: plain JSON without floats and without integers beyond 2^53-1; write a decimal text"
+        detail = "content: plain JSON whose numbers a double keeps; write longer ones as text"
         raise Refusal(422, "schema_violation", detail) from None
     if len(content) > CONTENT_BYTES:
         raise Refusal(413, "too_large", f"content: a thought has at most {CONTENT_BYTES:,} bytes")

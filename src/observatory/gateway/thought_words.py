@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from observatory.gateway.redaction import redactor
-from observatory.ledger.canonical import jcs
+from observatory.ledger.canonical import jcs, jcs_of_words
 from observatory.protocol.redaction import RedactionBook, RedactionRule
 from observatory.state import Memory
 
@@ -41,4 +41,4 @@ def _left(book: RedactionBook, rules: tuple[RedactionRule, ...], sent: bytes) ->
     applied = redactor(rules, book.secret).apply(b'{"%s":%s}' % (ROOM.encode(), sent))
     if applied is None:
         return sent
-    return jcs(msgspec.json.decode(applied.raw)[ROOM])
+    return jcs_of_words(msgspec.json.decode(applied.raw)[ROOM])

@@ -3,11 +3,13 @@
 `av_json` is the seed's form ("av-json/1": ASCII escapes, keys by code point, Python's float repr) and feeds
 `event_hash`. `jcs` is RFC 8785 and is what is stored, served and hashed as `record_hash`. Audit events hold
 no floats and no integer beyond 2^53-1 (ruling 34); within that subset msgspec's sorted encoder writes
-RFC 8785 bytes, and everything outside it is refused with ValueError, never written differently.
+RFC 8785 bytes, and everything outside it is refused with ValueError, never written differently. The words of
+a thought are an agent's own JSON, where a score of 0.8 is nothing odd: `jcs_of_words` writes all of RFC 8785.
 Sentences of errors name the rule, never a value: what is hashed may be secret.
 """
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from hashlib import sha256
 from json import JSONEncoder
 from typing import Any
@@ -77,3 +79,53 @@ def _in_utf16_order(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_in_utf16_order(item) for item in value]
     return value
+
+
+def jcs_of_words(value: Any) -> bytes:
+    """The RFC 8785 bytes of any plain JSON; ValueError for what is none, or is a number no double keeps."""
+    try:
+        return _written(value).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _written(value: Any) -> str:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return msgspec.json.encode(value).decode()
+    if kind is int or kind is float:
+        return _number(value)
+    if kind is list or kind is tuple:
+        return "[" + ",".join(map(_written, value)) + "]"
+    if kind is not dict or any(type(name) is not str for name in value):
+        raise ValueError("plain JSON values only, under plain strings")
+    names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+    return "{" + ",".join(f"{_written(name)}:{_written(value[name])}" for name in names) + "}"
+
+
+def _number(value: int | float) -> str:
+    """As ECMAScript writes a double (RFC 8785 §3.2.2.3): the fewest digits that lead back to it."""
+    if type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+        return str(value)
+    try:
+        sign, digits, exponent = Decimal(repr(float(value))).as_tuple()
+    except OverflowError:
+        raise ValueError("a number is beyond what a double holds") from None
+    if not isinstance(exponent, int):
+        raise ValueError("a number is not finite")
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + exponent  # how many digits stand before it
+    if text == "0":
+        written = "0"
+    elif len(text) <= point <= 21:
+        written = text + "0" * (point - len(text))
+    elif 0 < point <= 21:
+        written = f"{text[:point]}.{text[point:]}"
+    elif -6 < point <= 0:
+        written = f"0.{'0' * -point}{text}"
+    else:
+        written = f"{text[0]}{'.' if text[1:] else ''}{text[1:]}e{point - 1:+d}"
+    written = f"-{written}" if sign and text != "0" else written
+    if type(value) is int and written != str(value):
+        raise ValueError("an integer has more digits than a double keeps")
+    return written

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from observatory.ledger.canonical import check_subset, encode_checked, jcs
+from observatory.ledger.canonical import check_subset, encode_checked, jcs, jcs_of_words
 from observatory.ledger.merkle import Range, leaf_hash, node_hash
 
 TYPES: Final = frozenset({"plan", "analysis", "decision", "reflection"})
@@ -82,7 +82,7 @@ def canonical(thought: Thought, bare: bool = False) -> bytes:
 def _one_value(text: bytes) -> bytes:
     """Else words could be moved over the border of two fields, and the hash would be the same."""
     try:
-        is_one = jcs(msgspec.json.decode(text)) == text
+        is_one = jcs_of_words(msgspec.json.decode(text)) == text
     except (msgspec.DecodeError, RecursionError):
         is_one = False
     if not is_one:

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from observatory.ledger.verify import canonical_object
 from observatory.ledger.verify_log import Span, inclusion_holds, leaf_hash
+from observatory.ledger.verify_words import canonical_words
 
 TYPES: Final = ("analysis", "decision", "plan", "reflection")
 _TEXTS: Final = ("record_id", "session_id", "task_id", "type", "author", "created_at")
@@ -75,7 +75,7 @@ def check_records(session_id: str, genesis: bytes, stated: Sequence[Stated]) -> 
 
 
 def _checked(session_id: str, place: int, parent: bytes, stated: Stated) -> Thought | str:
-    record = canonical_object(stated.record)
+    record = canonical_words(stated.record)
     if record is None:
         return f"The bytes of record {place} are not the RFC 8785 form of a thought record."
     gone = stated.shredded_by is not None
@@ -109,6 +109,7 @@ def _is_whole(record: Mapping[str, Any], gone: bool) -> bool:
         and all(type(record[name]) is list for name in _LISTS)
         and all(type(one) is str for name in _LISTS for one in record[name])
         and type(record["index"]) is int
+        and isinstance(record["predecessor_chain_hash"], str | None)
         and record["type"] in TYPES
     )
 

@@ -1,8 +1,9 @@
 """Words of the decision trail: the four types of thought and what each must hold (seed 003).
 
 Law: anything but the four is a schema error, and there is no informational type. A thought is a JSON object;
-what its type demands is there and not empty, more may stand beside. It is hashed as RFC 8785 text, so it
-holds no floats (ruling 34): scores and money are decimal text. Sentences name a member, never a value.
+what its type demands is there and not empty, more may stand beside. It is hashed as RFC 8785 text, so
+its numbers are doubles; ruling 34 has no floats in audit events, and they hold its hash only. Sentences name
+a member, never a value.
 """
 
 from collections.abc import Mapping

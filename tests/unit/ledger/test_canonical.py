@@ -11,7 +11,8 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.ledger.canonical import MAX_SAFE_INTEGER, av_json, jcs, sha256_text
+from observatory.ledger.canonical import MAX_SAFE_INTEGER, av_json, jcs, jcs_of_words, sha256_text
+from observatory.ledger.verify_words import canonical_words, written
 
 JCS_VECTORS = Path(__file__).parents[4] / "shared/vectors/jcs/testdata"
 
@@ -110,3 +111,51 @@ def test_the_seed_form_refuses_what_is_not_json(value: float) -> None:
 
 def test_a_hash_is_spelled_with_its_algorithm_in_lower_hex() -> None:
     assert sha256_text(b"") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER))
+def test_every_double_is_written_as_rfc_8785_asks_by_writer_and_verifier_s819(number: float) -> None:
+    """S819: a foreign encoder agrees, and what was written is read as the same."""
+    text = jcs_of_words([number])
+    assert text == rfc8785.dumps([number]) == written([number]).encode()
+    assert jcs_of_words(json.loads(text)) == text
+
+
+@given(values)
+def test_within_the_subset_words_are_written_as_events_are_s819(value: Any) -> None:
+    assert jcs_of_words(value) == jcs(value) == written(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.8, "0.8"),
+        (56.0, "56"),
+        (-0.0, "0"),
+        (1e20, "100000000000000000000"),
+        (123456789012345678901.0, "123456789012345680000"),
+        (1e21, "1e+21"),
+        (1e-6, "0.000001"),
+        (-1.5e-7, "-1.5e-7"),
+        (5e-324, "5e-324"),
+        (1.7976931348623157e308, "1.7976931348623157e+308"),
+    ],
+)
+def test_numbers_of_words_are_ecmascripts_s819(number: float, text: str) -> None:
+    assert jcs_of_words({"n": number}) == f'{{"n":{text}}}'.encode()
+    assert canonical_words(f'{{"n":{text}}}'.encode()) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["1.0", "1e5", "1E+21", "-0", "0.10", "1e-07", "9007199254740993", "1e999", "NaN"]
+)
+def test_another_spelling_of_a_number_is_not_the_canonical_one_s819(text: str) -> None:
+    assert canonical_words(f'{{"n":{text}}}'.encode()) is None
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), 2**53 + 1, 10**400, b"bytes", "\ud800", {1: "a"}, Colour.RED]
+)
+def test_words_that_are_no_plain_json_are_refused_s819(value: Any) -> None:
+    with pytest.raises(ValueError):
+        jcs_of_words({"value": value})

@@ -1,5 +1,6 @@
 // The two canonical forms of the trail, read and written as the independent verifier does (ledger/verify.py):
-// RFC 8785 for what is stored, the seed's `av-json/1` for what its chain hashes. No floats, no integer beyond 2^53-1.
+// RFC 8785 for what is stored, the seed's `av-json/1` for what its chain hashes. No floats and no integer beyond
+// 2^53-1 in events; the words of a thought may hold any number, which JavaScript writes as RFC 8785 asks.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonObject = { [name: string]: Json };
@@ -55,20 +56,34 @@ const byPoint: Order = (one, other) => {
   return left.length - right.length;
 };
 
-function written(value: Json, order: Order): string {
-  if (Array.isArray(value)) return `[${value.map((one) => written(one, order)).join(",")}]`;
+function written(value: Json, order: Order, number = inEvents): string {
+  if (Array.isArray(value)) return `[${value.map((one) => written(one, order, number)).join(",")}]`;
   if (value !== null && typeof value === "object") {
     const names = Object.keys(value).sort(order);
-    return `{${names.map((name) => `${JSON.stringify(name)}:${written(value[name] as Json, order)}`).join(",")}}`;
+    const member = (name: string) => `${JSON.stringify(name)}:${written(value[name] as Json, order, number)}`;
+    return `{${names.map(member).join(",")}}`;
   }
-  if (typeof value === "number" && !Number.isSafeInteger(value))
-    throw new RangeError("no integer of the subset");
+  return typeof value === "number" ? number(value) : JSON.stringify(value);
+}
+
+function inEvents(value: number): string {
+  if (!Number.isSafeInteger(value)) throw new RangeError("no integer of the subset");
+  return JSON.stringify(value);
+}
+
+function inWords(value: number): string {
+  if (!Number.isFinite(value)) throw new RangeError("no number of JSON");
   return JSON.stringify(value);
 }
 
 /** RFC 8785 of a value of the subset; throws outside it. */
 export function jcs(value: Json): string {
   return written(value, byUnit);
+}
+
+/** RFC 8785 of any JSON, as the words of a thought are written. */
+export function jcsOfWords(value: Json): string {
+  return written(value, byUnit, inWords);
 }
 
 /** DEL and all above it as the seed's form writes them. */

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { avJson, canonicalObject, type JsonObject, jcs } from "./canonical";
+import { avJson, canonicalObject, type JsonObject, jcs, jcsOfWords } from "./canonical";
 import { checkRecord, GENESIS } from "./event";
 import { rootOf } from "./forging";
 import { climb, consistencyPath, Edge, inclusionPath, isConsistent, rangeHash, tilePath } from "./merkle";
@@ -56,6 +56,14 @@ describe("canonical text (S680)", () => {
     expect(avJson({ [high]: 1, [astral]: 2 })).toBe('{"\\uffee":1,"\\ud83d\\ude00":2}');
     expect(canonicalObject(`{"${astral}":2,"${high}":1}`)).not.toBeNull();
     expect(canonicalObject(`{"${high}":1,"${astral}":2}`)).toBeNull();
+  });
+  test("words of a thought hold any number, events do not (S819)", () => {
+    const words = { score: 0.8, far: 1e21, near: 1e-7, whole: 1e20, none: -0 };
+    expect(jcsOfWords(words)).toBe(
+      '{"far":1e+21,"near":1e-7,"none":0,"score":0.8,"whole":100000000000000000000}',
+    );
+    expect(() => jcs(words)).toThrow();
+    expect(() => jcsOfWords({ a: Number.POSITIVE_INFINITY })).toThrow();
   });
   test("names that look like numbers stay where they belong", () => {
     for (const text of ['{"-":1,"1":2}', '{"10":1,"9":2}']) expect(canonicalObject(text)).not.toBeNull();

@@ -1,7 +1,7 @@
 // A session's thoughts verified here (rulings 37, 38): each record's content hash, its link to the one before, the
 // RFC 6962 root over all of them, and the session's genesis. As ledger/thoughts.py, from what the gateway serves.
 import type { ThoughtItem, ThoughtSessionItem } from "~/protocol/openapi";
-import { type Json, jcs } from "./canonical";
+import { type Json, jcs, jcsOfWords } from "./canonical";
 import { Edge } from "./merkle";
 import { bytesOf, hashOf, hashText, sha256 } from "./sha256";
 
@@ -34,7 +34,7 @@ export function contentText(item: ThoughtItem): string {
   const { record_id, session_id, task_id, index, type, content, author, created_at } = item;
   const { references, audit_event_ids, predecessor_chain_hash } = item;
   const names = { record_id, session_id, task_id, index, type, content, author, created_at };
-  return jcs({ ...names, references, audit_event_ids, predecessor_chain_hash } as unknown as Json);
+  return jcsOfWords({ ...names, references, audit_event_ids, predecessor_chain_hash } as unknown as Json);
 }
 
 export function verifyThoughts(session: Session, items: readonly ThoughtItem[]): Thoughts {
