@@ -1,6 +1,8 @@
 // The proof of one audit event, made here: record → leaf → path → signed root → key → what was seen before → witnesses.
 // Each step is told as it is done, the first that breaks ends it. Nothing the server concludes is taken over.
+
 import { Problem } from "~/api/client";
+import { clockToSecond } from "~/widgets/clock";
 import { Broken, type Checked, checkRecord, numberOf, textOfRecord } from "./event";
 import { believedKey, lineOfBytes } from "./key";
 import { type Memory, type Remembered, remember } from "./memory";
@@ -231,7 +233,7 @@ async function cosignatures(
     if (holds === false) throw new BadNote(`The cosignature of witness ${name} is wrong.`);
     const at = seenAt(line.signature);
     if (!holds || at === null) continue;
-    seen.push(`${name} at ${new Date(Number(at) * 1000).toLocaleTimeString()}`);
+    seen.push(`${name} at ${clockToSecond(Number(at) * 1000)}`);
     isNew ||= pinned === undefined;
   }
   const cosigned = `Cosigned by ${seen.join(", ")}.`;

@@ -1,8 +1,9 @@
 // Times, money and ids in a line of text: short, with the exact value on hover.
 import { CopyButton, Tooltip } from "@mantine/core";
+import { exact } from "./clock";
 import classes from "./Figures.module.css";
 import { useNow } from "./now";
-import { ago, exact, money, span } from "./words";
+import { ago, money, span } from "./words";
 
 export function Ago({ at }: { at: string | null | undefined }) {
   const now = useNow();

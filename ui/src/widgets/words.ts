@@ -64,11 +64,4 @@ export function ms(value: number | null | undefined): string {
       : `${Math.round(value)} ms`;
 }
 
-// Made once: a formatter costs more than a thousand uses of it, and a table shows dozens of ages a second.
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const WHOLE = new Intl.NumberFormat("en");
-
-export function exact(at: string): string {
-  const moment = Date.parse(at);
-  return Number.isNaN(moment) ? at : EXACT.format(moment);
-}

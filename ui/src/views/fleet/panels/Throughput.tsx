@@ -4,8 +4,9 @@ import { SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useAnswer } from "~/api/questions";
 import { useUrl } from "~/useUrl";
+import { exact } from "~/widgets/clock";
 import { Shown } from "~/widgets/Panel";
-import { exact, short } from "~/widgets/words";
+import { short } from "~/widgets/words";
 import { type Hovered, type Line, Plot } from "./Plot";
 import classes from "./Throughput.module.css";
 

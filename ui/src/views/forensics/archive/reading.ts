@@ -1,8 +1,8 @@
 // How the gateway read a question and why a hit was found, in words. Places are told in code points (Python's
 // characters); a browser counts otherwise, so they are turned over here. Pure.
 import type { ProblemItem, QuestionItem, SearchHit, Snippet } from "~/protocol/openapi";
+import { exact } from "~/widgets/clock";
 import { inert } from "~/widgets/inert";
-import { exact } from "~/widgets/words";
 
 export type Mode = "hybrid" | "text" | "semantic";
 

@@ -1,19 +1,18 @@
 // When it was said, as bars: heights, words and the stretch between two of them. Pure.
+
 import type { TimeBin } from "~/protocol/openapi";
+import { clock, clockToSecond, day } from "~/widgets/clock";
 
 const DAY_MS = 86_400_000;
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const SECONDS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
 export const widthMs = (bin: TimeBin): number => Date.parse(bin.to) - Date.parse(bin.from);
 
 /** A moment as precise as the bars are wide. */
 export function moment(at: string, width: number, span: number): string {
   const when = Date.parse(at);
-  const clock = (width < 60_000 ? SECONDS : CLOCK).format(when);
-  if (width >= DAY_MS) return DAY.format(when);
-  return span > DAY_MS ? `${DAY.format(when)} ${clock}` : clock;
+  const time = (width < 60_000 ? clockToSecond : clock)(when);
+  if (width >= DAY_MS) return day(when);
+  return span > DAY_MS ? `${day(when)} ${time}` : time;
 }
 
 export function said(bin: TimeBin, span: number): string {

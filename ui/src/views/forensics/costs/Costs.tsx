@@ -7,11 +7,12 @@ import { useMemo } from "react";
 import { useAnswer } from "~/api/questions";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
+import { exact } from "~/widgets/clock";
 import { Money } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { useNow } from "~/widgets/now";
 import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { exact, money, short } from "~/widgets/words";
+import { money, short } from "~/widgets/words";
 import { Deck, Share } from "../Deck";
 import classes from "../Deck.module.css";
 import {

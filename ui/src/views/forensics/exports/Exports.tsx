@@ -3,10 +3,10 @@
 import { Checkbox, SegmentedControl, TextInput } from "@mantine/core";
 import { useAnswer } from "~/api/questions";
 import { useUrl } from "~/useUrl";
+import { exact } from "~/widgets/clock";
 import { useNow } from "~/widgets/now";
 import { Empty, Panel, Shown } from "~/widgets/Panel";
 import { useWhyNot } from "~/widgets/people";
-import { exact } from "~/widgets/words";
 import { Deck } from "../Deck";
 import deck from "../Deck.module.css";
 import { Bundle } from "./Bundle";

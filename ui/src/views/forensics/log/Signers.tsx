@@ -1,10 +1,12 @@
 // Who signs and who watches: the log's keys with what this browser remembers of them, and the witnesses.
+
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useAnswer } from "~/api/questions";
 import { browserMemory, forget } from "~/proof/memory";
 import type { LogAnswer } from "~/protocol/openapi";
+import { date } from "~/widgets/clock";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Panel, Shown } from "~/widgets/Panel";
@@ -90,7 +92,7 @@ export function Keys({ log }: { log: LogAnswer }) {
         ) : (
           <p role={isOther ? "alert" : undefined}>
             {isOther && <Tag tone="blocked">! key changed</Tag>} This browser knows{" "}
-            <Id id={known.vkey} length={18} /> since {new Date(known.since).toLocaleDateString()} and has seen{" "}
+            <Id id={known.vkey} length={18} /> since {date(known.since)} and has seen{" "}
             {known.size.toLocaleString("en")} entries signed.
             {isOther && " A proof shows whether the old key vouches for the new one: verify the whole log."}
           </p>

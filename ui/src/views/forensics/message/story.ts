@@ -1,6 +1,7 @@
 // A message told as a story: blocks in the order one asks them, for the DecisionLog and the eight message types.
 // What is of none of them, or has not the shape it should, is told as it is. Pure.
-import { exact, money, ms } from "~/widgets/words";
+import { exact } from "~/widgets/clock";
+import { money, ms } from "~/widgets/words";
 
 export type Block =
   | { kind: "lead"; text: string }

@@ -1,5 +1,6 @@
 // How many when: one bar a part of the time, with its number on hover; the sum is said in words above.
 
+import { clockToSecond } from "~/widgets/clock";
 import { partWords } from "./spans";
 import classes from "./Violations.module.css";
 
@@ -26,7 +27,7 @@ export function Strip({
         ))}
       </div>
       <figcaption>
-        {new Date(since).toLocaleTimeString()} to now; at most {most} in{" "}
+        {clockToSecond(since)} to now; at most {most} in{" "}
         {bucket_s >= 120 ? `${Math.round(bucket_s / 60)} minutes` : `${Math.round(bucket_s)} seconds`}
       </figcaption>
     </figure>

@@ -1,5 +1,7 @@
 // Times that violations are asked for, and the name of a group. Pure.
+
 import type { ViolationGroup } from "~/protocol/openapi";
+import { clockToSecond } from "~/widgets/clock";
 
 export const SPANS = {
   "15m": { minutes: 15, words: "the last 15 minutes" },
@@ -26,5 +28,5 @@ export function keyOf({ agent_id, capability_version, reason }: ViolationGroup):
 /** What a part of the strip stands for, in words. */
 export function partWords(n: number, count: number, since: string, bucket_s: number): string {
   const at = new Date(Date.parse(since) + n * bucket_s * 1000);
-  return `${count} from ${at.toLocaleTimeString()}`;
+  return `${count} from ${clockToSecond(at)}`;
 }

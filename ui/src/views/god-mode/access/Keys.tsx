@@ -1,9 +1,11 @@
 // One key, and a new one: for a user, or for agents. Its secret is shown once.
+
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { createKey, revokeKey } from "~/acts/access";
 import type { Problem } from "~/api/client";
 import type { KeyItem, UserItem } from "~/protocol/openapi";
+import { dateClock } from "~/widgets/clock";
 import { useDraft } from "~/widgets/drafts";
 import { Ago, Id } from "~/widgets/Figures";
 import { Panel } from "~/widgets/Panel";
@@ -157,7 +159,7 @@ export function Key({
               : ""}
           {one.scopes.length > 0 && `, only to ${one.scopes.join(", ")}`}. Made <Ago at={one.created_at} /> by{" "}
           {names(one.created_by)}; begins with <Id id={one.public_id} />.
-          {one.expires_at && <> Ends {new Date(one.expires_at).toLocaleString()}.</>}
+          {one.expires_at && <> Ends {dateClock(one.expires_at)}.</>}
         </p>
         {one.revoked_at ? (
           <p className={classes.says}>

@@ -1,10 +1,12 @@
 // One budget, or a new one: caps typed, faults in words, saved over what was seen and nothing else.
+
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { putBudget, removeBudget } from "~/acts/budgets";
 import type { Problem } from "~/api/client";
 import { askAgain } from "~/api/questions";
 import type { BudgetItem, BurnAnswer } from "~/protocol/openapi";
+import { dateClock } from "~/widgets/clock";
 import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
 import { Panel } from "~/widgets/Panel";
@@ -89,8 +91,8 @@ export function Budget({ one, burn, onClose }: Props) {
             <p className={access.says}>
               {money(one.spent)} spent{one.spender && `, the most by ${one.spender}`}; {nearness(one).word};{" "}
               {paceOf(burn?.budgets.find((each) => each.budget_id === one.budget_id))}
-              {one.resets_at && `; starts anew ${new Date(one.resets_at).toLocaleString()}`}. Set{" "}
-              <Ago at={one.updated_at} /> by {names(one.updated_by)}.
+              {one.resets_at && `; starts anew ${dateClock(one.resets_at)}`}. Set <Ago at={one.updated_at} />{" "}
+              by {names(one.updated_by)}.
             </p>
           </>
         )}

@@ -1,6 +1,8 @@
 // When an agent was heard: its last heartbeat, what it said it does, and the last hour minute by minute.
+
 import { Progress } from "@mantine/core";
 import type { AgentItem } from "~/protocol/openapi";
+import { clock } from "~/widgets/clock";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
@@ -12,7 +14,6 @@ import classes from "./Agent.module.css";
 import type { Past } from "./useHistory";
 
 const MINUTES = 60;
-const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
 export function Beats({ agent, history }: { agent: AgentItem; history: Past }) {
   const task = agent.task as { description?: string; task_id?: string; progress_pct?: number } | null;
@@ -62,7 +63,7 @@ function Strip({ history, first }: { history: Past; first: string }) {
             data-life={
               cell.beats > 0 ? "beat" : cell.others > 0 ? "word" : cell.at < from ? "unread" : "none"
             }
-            title={`${CLOCK.format(cell.at)}: ${cell.beats} heartbeats, ${cell.others} other events`}
+            title={`${clock(cell.at)}: ${cell.beats} heartbeats, ${cell.others} other events`}
           >
             {cell.beats > 0 ? "♥" : cell.others > 0 ? "·" : ""}
           </span>

@@ -1,11 +1,11 @@
 // What an agent spent in the last day, hour by hour, and its share of all.
+
 import { useAnswer } from "~/api/questions";
+import { clock } from "~/widgets/clock";
 import { Money } from "~/widgets/Figures";
 import { Panel, Shown } from "~/widgets/Panel";
 import { money } from "~/widgets/words";
 import classes from "./Agent.module.css";
-
-const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
 export function Cost({ agent_id }: { agent_id: string }) {
   const asked = useAnswer(
@@ -41,7 +41,7 @@ export function Cost({ agent_id }: { agent_id: string }) {
                       <span
                         key={grid.columns[n]}
                         style={{ height: `${Math.max(value > 0 ? 6 : 0, (value / most) * 100)}%` }}
-                        title={`${HOUR.format(Date.parse(grid.columns[n] ?? ""))}: ${money(value)}`}
+                        title={`${clock(grid.columns[n] ?? "")}: ${money(value)}`}
                       />
                     ))}
                   </div>

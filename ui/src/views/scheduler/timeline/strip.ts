@@ -1,6 +1,8 @@
 // The schedule as a strip of time: lanes in the order they are needed, cells with what came of their firings,
 // where things stand on the strip. Sums are the gateway's; nothing here asks for anything. Pure.
+
 import type { Timeline, TimelineBin, TimelineLane } from "~/protocol/openapi";
+import { clock, weekdayClock } from "~/widgets/clock";
 
 /** Hours back and ahead. */
 export const WINDOWS = ["1", "6", "24"] as const;
@@ -102,12 +104,9 @@ export function said(counts: Cell["counts"], more = false): string {
   return (told.join(", ") || "nothing") + (more ? " or more" : "");
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
-
 /** `Mon 14:00–15:00`, in the viewer's zone. */
 export function spanSaid(from: number, until: number): string {
-  return `${DAY.format(from)}–${CLOCK.format(until)}`;
+  return `${weekdayClock(from)}–${clock(until)}`;
 }
 
 /** Moments to be named under the strip: whole hours (or quarters), at most so many. */
@@ -125,7 +124,7 @@ export function ticksOf(
   const ticks = [];
   for (let at = Math.ceil((low - shift) / step) * step + shift; at < high; at += step) {
     const place = (at - low) / (high - low);
-    if (place > 0.02 && place < 0.98) ticks.push({ at, place, text: CLOCK.format(at) });
+    if (place > 0.02 && place < 0.98) ticks.push({ at, place, text: clock(at) });
   }
   return ticks;
 }

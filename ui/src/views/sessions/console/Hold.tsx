@@ -3,9 +3,10 @@ import { Button } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { cancel, pause as hold, unpause } from "~/acts/acts";
 import type { InterventionItem } from "~/protocol/openapi";
+import { exact } from "~/widgets/clock";
 import { useNow } from "~/widgets/now";
 import { useNames } from "~/widgets/people";
-import { ago, exact } from "~/widgets/words";
+import { ago } from "~/widgets/words";
 import classes from "./Hold.module.css";
 import { slow, stagesOf } from "./standing";
 

@@ -4,8 +4,9 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: what can be done in a cell is a button or a link of its own
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
+import { exact } from "~/widgets/clock";
 import { useNow } from "~/widgets/now";
-import { exact, money, short, span } from "~/widgets/words";
+import { money, short, span } from "~/widgets/words";
 import { CapBar } from "./CapBar";
 import { Sparkline } from "./Sparkline";
 import { Status } from "./Status";

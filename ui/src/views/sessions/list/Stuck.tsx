@@ -2,9 +2,10 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useAnswer } from "~/api/questions";
+import { exact } from "~/widgets/clock";
 import { useNow } from "~/widgets/now";
 import { Panel } from "~/widgets/Panel";
-import { exact, span } from "~/widgets/words";
+import { span } from "~/widgets/words";
 import classes from "./Aside.module.css";
 import { goalOf, rowOf, type SessionRow, whyStuck } from "./session";
 

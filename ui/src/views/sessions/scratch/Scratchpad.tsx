@@ -1,10 +1,11 @@
 // The scratchpad: every agent's intent as it is said, newest at the bottom. It stays at the end unless one
 // scrolled up; then it says how much came meanwhile.
+
 import { Button, Select } from "@mantine/core";
 import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useUrl } from "~/useUrl";
+import { clockToSecond, exact } from "~/widgets/clock";
 import { Empty } from "~/widgets/Panel";
-import { exact } from "~/widgets/words";
 import type { Graph, Step } from "../dag/graph";
 import { BADGES, stateOf } from "../dag/paint";
 import { linesOf, MOST_LINES } from "./lines";
@@ -104,7 +105,7 @@ const Line = memo(function Line({
       title={exact(step.at)}
       onClick={() => select(step)}
     >
-      <time dateTime={step.at}>{clock(step.at)}</time>
+      <time dateTime={step.at}>{clockToSecond(step.at)}</time>
       <span className={classes.agent}>{step.agent_id}</span>
       <span aria-hidden className={classes.mark} data-tone={state.tone}>
         {state.tone === "plain" ? BADGES[step.badge].mark : state.mark}
@@ -116,14 +117,3 @@ const Line = memo(function Line({
     </button>
   );
 });
-
-const CLOCK = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hour12: false,
-});
-
-function clock(at: string): string {
-  return CLOCK.format(new Date(at));
-}

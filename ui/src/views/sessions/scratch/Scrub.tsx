@@ -3,7 +3,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { useUrl } from "~/useUrl";
-import { exact } from "~/widgets/words";
+import { exact } from "~/widgets/clock";
 import type { Graph } from "../dag/graph";
 import { placeAt } from "./lines";
 import classes from "./Scratch.module.css";

@@ -1,8 +1,10 @@
 // One hook: the address to give to the caller, how calls were signed, its form with a trial, secret and end.
+
 import { changeHook, removeHook, rotateHook } from "~/acts/connections";
 import { useAnswer } from "~/api/questions";
 import type { HookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
+import { dateClock } from "~/widgets/clock";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { Danger, Doing } from "../parts/Danger";
@@ -48,8 +50,7 @@ export function Hook({ hook, denied, onSecret }: Props) {
           {hook.old_secret_until ? (
             <>
               Two are taken; the old one until{" "}
-              <time dateTime={hook.old_secret_until}>{new Date(hook.old_secret_until).toLocaleString()}</time>
-              .
+              <time dateTime={hook.old_secret_until}>{dateClock(hook.old_secret_until)}</time>.
             </>
           ) : (
             "Rotating makes a new one; for a day both are taken, so the caller can change over."

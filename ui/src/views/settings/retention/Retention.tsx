@@ -1,10 +1,12 @@
 // How long payloads are kept. Before anything is saved: what will be lost, and when; then it is to be typed.
+
 import { Radio } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { keepFor } from "~/acts/settings";
 import { useAnswer } from "~/api/questions";
 import type { RetentionAnswer } from "~/protocol/openapi";
+import { dateClock } from "~/widgets/clock";
 import { Ago } from "~/widgets/Figures";
 import { useNow } from "~/widgets/now";
 import { Shown } from "~/widgets/Panel";
@@ -146,7 +148,7 @@ function Loss({ days }: { days: number }) {
   return (
     <div role="status" aria-label="What will be lost" className={classes.says}>
       <p>
-        Everything the gateway took before <b>{before(days, nowMs).toLocaleString()}</b> goes first, then each
+        Everything the gateway took before <b>{dateClock(before(days, nowMs))}</b> goes first, then each
         message as it comes of age.
       </p>
       <p>
