@@ -15,6 +15,9 @@ describe("what is asked of the audit log (S686)", () => {
       limit: 200,
     });
     expect(readAsked({ sev: "99", within: "x" })).toMatchObject({ sev: "", within: "" });
+    expect(queryOf(readAsked({}), 0).severity_min).toBe(9);
+    expect(queryOf(readAsked({ sev: "1" }), 0).severity_min).toBe(1);
+    expect(queryOf(readAsked({ type: "heartbeat" }), 0).severity_min).toBeNull();
     const between = readAsked({ since: "2026-11-16T14:00", until: "nonsense" });
     expect(between.within).toBe("between");
     expect(queryOf(between, 0)).toMatchObject({ since: timeOf("2026-11-16T14:00"), until: null });
