@@ -209,7 +209,7 @@ class Cascade:
 
     def settle(self) -> Tainted:
         """Every tainted step that is known. First by strong edges alone, then by all."""
-        steps = self.steps
+        steps, sure, taken, late = self.steps, self._sure, self._taken, self._late
         depth, weight = {self.origin: 0}, {self.origin: 1.0}
         level, away = [self.origin], 0
         while level:
@@ -217,10 +217,11 @@ class Cascade:
             after: list[int] = []
             for seq in level:
                 best: dict[int, float] | None = None
-                for child in self._after(seq, True):
+                is_plain = seq not in taken and seq not in late
+                for child in sure.get(seq, ()) if is_plain else self._after(seq, True):
                     if child not in depth and child in steps:
                         depth[child] = away
-                        if seq in self._taken:
+                        if seq in taken:
                             best = self._best(seq) if best is None else best
                             weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
                         else:  # by a declared link: as sure as this one
@@ -287,10 +288,8 @@ class Cascade:
         }
 
     def received(self, found: Tainted) -> dict[int, int]:
-        """Agent -> the first tainted step that was addressed and forwarded to it."""
+        """Agent -> the first tainted step that another addressed to it and that was forwarded."""
         told: dict[int, int] = {}
-        for seq in sorted(found.depth):
-            row = self.steps[seq]
-            if row[5] and row[6] == "forwarded":
-                told.setdefault(row[5], seq)
+        for seq in sorted(self._addressed & found.depth.keys()):
+            told.setdefault(self.steps[seq][5], seq)
         return told
