@@ -26,7 +26,8 @@ class Forked(Gateway):
         words = ["serve", "--data", str(self.folder), "--port", str(self.port)]
         words += ["--db", self.db] if self.db else []
         settings = {f"OBSERVATORY_{name.upper()}": value for name, value in self._settings.items()}
-        said = len(self.log()) if self._log.exists() else 0
+        self._log.touch()
+        said = len(self.log())
         self._running = stay(words, clean_environment(**settings), self._log)
         self.process = psutil.Process(self._running.pid)
         until(lambda: self._is_ready(said), START_S)
