@@ -61,21 +61,17 @@ $(CREWAI): pyproject.toml uv.lock | $(SYNCED)
 windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with the locked dependencies
 	@$(PY) tools/windows.py build
 
-# Processes on a busy machine miss a beat now and then: what failed runs once more, alone; twice is red.
-once_more = { echo "once more, one by one:"; $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none </dev/null; }
-
 # Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
+# But beside the others: they wait as much as those compute.
 test: windows  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null || $(call once_more,--ignore tests/windows)
-	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null || $(call once_more,tests/windows)
+	@$(PY) -m tools.suites "--ignore tests/windows -n $(WORKERS)" "tests/windows -n 2"
 
 test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
-	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
+	@BOTH=1 $(PY) -m tools.suites "--ignore tests/windows -n $(WORKERS)" "tests/windows -n 2"
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
 	@.venv/bin/ruff check .

@@ -35,17 +35,19 @@ def table(counts: dict[str, int], seconds: dict[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def arena(kind: str, folder: Path) -> Iterator[tuple[Gateway, Evidence]]:
+def arena(
+    kind: str, folder: Path, made: type[Gateway] = Gateway
+) -> Iterator[tuple[Gateway, Evidence]]:
     """A gateway on an empty database of that kind, and the outsider's view of it."""
     if kind == "sqlite":
-        gateway = Gateway(folder)
+        gateway = made(folder)
         try:
             yield gateway, SqliteEvidence(folder / "observatory.db")
         finally:
             gateway.kill()
         return
     with database() as url:
-        gateway = Gateway(folder, db=url)
+        gateway = made(folder, db=url)
         try:
             yield gateway, PostgresEvidence(url)
         finally:

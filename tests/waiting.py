@@ -10,14 +10,17 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 PATIENCE_S = 30.0
+LONGEST_PAUSE_S = 0.05
 
 
 def until(look: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
     """The first true thing that is seen; fails when none is in time."""
-    end = time.monotonic() + patience_s
+    end, pause = time.monotonic() + patience_s, 0.01
     while not (found := look()):
         assert time.monotonic() < end, "it did not come to pass in time"
-        time.sleep(0.01)  # what is looked at may be a request: not as fast as can be
+        # What is looked at is often a request, and what is waited for wants the CPU it takes.
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
     return found
 
 

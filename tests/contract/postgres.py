@@ -33,7 +33,8 @@ class Server:
         """The URL of a new database: empty, or a copy of the one at `template`."""
         name = f"observatory_{next(_numbers)}"
         source = _name(template) if template else "template1"
-        self.run("postgres", f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {source}")
+        # Copied as files and not page by page through the log: half the work, and half that of the drop.
+        self.run("postgres", f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {source} STRATEGY file_copy")
         return self.url(name)
 
     def drop(self, url: str) -> None:

@@ -128,7 +128,10 @@ def _answering(kind: str) -> Iterator[Terminal]:
 def _serve(number: int, kind: str) -> None:
     from observatory import bootstrap
     from observatory.cli import app, main
+    from tests.authorities import read_once, system
 
+    read_once()
+    system()
     assert bootstrap and list(app)  # everything a command loads is loaded now
     for name in app:
         app[name]
@@ -217,4 +220,5 @@ def _become(order: dict[str, Any], main: Any) -> NoReturn:
 
 
 if __name__ == "__main__":
+    sys.path[0] = str(ENTRY.resolve().parents[2])
     _serve(int(sys.argv[1]), sys.argv[2])

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from bench.evidence import Message, SqliteEvidence
-from bench.gateway import Gateway
 from bench.kill import Lost, Outcome, Witness, arena, run
 from bench.writers import Ack, Ledger
 from observatory.ledger.chain import Head, link
 from observatory.ledger.verify import Row
+from tests.flows.forked import Forked
 
 
 @pytest.mark.req(239, 240)
 @pytest.mark.parametrize(("kind", "cycles"), [("sqlite", 2), ("postgres", 1)])
 def test_acknowledged_messages_survive_kill_9_exactly_once(kind: str, cycles: int, tmp_path: Path) -> None:
     """S20, S21: what was answered 202 is there after kill -9, once, as answered; repeats wrote nothing."""
-    with arena(kind, tmp_path / "data") as (gateway, evidence):
+    with arena(kind, tmp_path / "data", Forked) as (gateway, evidence):
         outcome = run(gateway, evidence, cycles, writers=8, seed=20_260_216, say=print)
     assert outcome.cycles >= cycles
     assert outcome.kills_in_transaction >= 1
@@ -33,7 +33,7 @@ def test_acknowledged_messages_survive_kill_9_exactly_once(kind: str, cycles: in
 
 
 def test_an_idle_gateway_is_not_taken_for_one_inside_a_transaction(tmp_path: Path) -> None:
-    with Gateway(tmp_path / "data") as gateway:
+    with Forked(tmp_path / "data") as gateway:
         gateway.freeze()
         try:
             assert not SqliteEvidence(tmp_path / "data" / "observatory.db").has_open_write(gateway.pid)

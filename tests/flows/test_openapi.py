@@ -96,9 +96,9 @@ def test_the_served_schemas_are_the_files_of_the_repository(server: Server) -> N
 def test_the_published_schema_and_the_gateway_agree(server: Server) -> None:
     """S1: what an agent can check before it sends is what the gateway checks."""
     http = server.http("nobody")
-    log_schema = http.get("/schemas/decision_log.json").json()
+    logs = checked(http.get("/schemas/decision_log.json").json())
     for sent in (decision_log(), full_decision_log(), decision_log(cognition=None)):
-        jsonschema.validate(sent, log_schema, jsonschema.Draft202012Validator)
+        logs.validate(sent)
         assert server.send(sent).status_code == 202
     for spoilt in (
         {},
@@ -108,12 +108,18 @@ def test_the_published_schema_and_the_gateway_agree(server: Server) -> None:
         decision_log(meta={"timestamp": "2026-02-16T14:32:00"}),
         decision_log(identity={"capability_version": "new"}),
     ):
-        assert not jsonschema.Draft202012Validator(log_schema).is_valid(spoilt)
+        assert not logs.is_valid(spoilt)
         assert server.send(spoilt).status_code == 422
-    envelope_schema = http.get("/schemas/envelope.json").json()
+    envelopes = checked(http.get("/schemas/envelope.json").json())
     for kind in MESSAGE_TYPES:
-        jsonschema.validate(envelope(kind), envelope_schema, jsonschema.Draft202012Validator)
-        assert not jsonschema.Draft202012Validator(envelope_schema).is_valid(envelope(kind, priority="x"))
+        envelopes.validate(envelope(kind))
+        assert not envelopes.is_valid(envelope(kind, priority="x"))
+
+
+def checked(schema: Json) -> jsonschema.Draft202012Validator:
+    """A validator of a schema that is one: looked at once, and not again for each of its instances."""
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 def fits(document: Json, operation: str, answer: Any) -> None:
@@ -130,7 +136,23 @@ def fits(document: Json, operation: str, answer: Any) -> None:
     assert kind in response["content"], f"{operation} answers {answer.status_code} with {kind}"
     if kind == "application/json":
         schema = {"components": document["components"], **response["content"][kind]["schema"]}
-        jsonschema.validate(answer.json(), schema, jsonschema.Draft202012Validator)
+        jsonschema.Draft202012Validator(schema).validate(answer.json())
+
+
+def test_every_schema_of_the_document_is_one(document: Json) -> None:
+    """So that whatever fits one of them below really fits something."""
+    answers = [
+        content["schema"]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for response in operation["responses"].values()
+        for kind, content in response.get("content", {}).items()
+        if kind == "application/json"
+    ]
+    parts = document["components"]["schemas"]
+    assert len(answers) > 300 and len(parts) > 100
+    for schema in {json.dumps(one): one for one in [*answers, *parts.values()]}.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def closed(document: Json) -> Json:

@@ -14,6 +14,7 @@ import pytest
 
 from bench.interrupted import Auditor, Promised, run
 from bench.kill import Lost, arena
+from tests.flows.forked import Forked
 from tests.flows.server import Server
 from tests.flows.test_relay import Mesh
 
@@ -21,7 +22,7 @@ from tests.flows.test_relay import Mesh
 @pytest.mark.req(99, 187, 195)
 @pytest.mark.parametrize(("kind", "cycles"), [("sqlite", 2), ("postgres", 1)])
 def test_s91_what_is_held_survives_kill_9_amid_commands(kind: str, cycles: int, tmp_path: Path) -> None:
-    with arena(kind, tmp_path / "data") as (gateway, evidence):
+    with arena(kind, tmp_path / "data", Forked) as (gateway, evidence):
         outcome = run(gateway, evidence, cycles, seed=20_260_221, say=print, audit_every=2)
     assert outcome.cycles == cycles and outcome.commands > 0
     assert outcome.released > 0 and outcome.rewritten > 0

@@ -1,0 +1,101 @@
+"""Runs suites of tests beside each other: one computes while the other waits for a browser.
+
+    python -m tools.suites "--ignore tests/windows -n 3" "tests/windows -n 2"
+
+Each argument is the words for one pytest. The first is seen as it runs and steps back where both want the
+CPU, so that what waits for a page is served at once; what the others say is kept and shown whole when they
+have ended. Processes on a busy machine miss a beat now and then: when all have ended, what failed runs once
+more, alone. Twice is red, and so is a suite that broke off.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import IO
+
+# A file is one worker's; which come first says tests/conftest.py.
+SHARED = ("--dist", "loadfile", "--no-loadscope-reorder")
+FAILED = 1  # pytest: some tests failed; anything higher is no verdict on tests
+STEPS_BACK = 5
+
+
+@dataclass
+class Suite:
+    words: list[str]
+    number: int
+    """The first keeps pytest's own cache; the others have one each, or they would forget for each other."""
+    kept: IO[bytes] | None = None
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.process = subprocess.Popen(
+            self._command(*SHARED) if "-n" in self.words else self._command(),
+            stdin=subprocess.DEVNULL,
+            stdout=self.kept,
+            stderr=subprocess.STDOUT if self.kept else None,
+            preexec_fn=None if self.kept else _step_back,
+        )
+
+    def _command(self, *more: str) -> list[str]:
+        cache = [] if self.number == 0 else ["-o", f"cache_dir=.pytest_cache/{self.number}"]
+        return [sys.executable, "-m", "pytest", *cache, *self.words, *more]
+
+    def wait(self) -> int:
+        code = self.process.wait()
+        if self.kept is not None:
+            print(f"\n{' '.join(self.words)}: ended after {time.monotonic() - self.began:.0f} s", flush=True)
+            self.kept.seek(0)
+            sys.stdout.buffer.write(self.kept.read())
+            sys.stdout.flush()
+        return code
+
+    def once_more(self) -> int:
+        print(f"\n{' '.join(self.words)}: what failed, once more, one by one", flush=True)
+        failed = ["--last-failed", "--last-failed-no-failures", "none"]
+        return subprocess.run(
+            [*alone(self._command()), *failed], stdin=subprocess.DEVNULL, check=False
+        ).returncode
+
+
+def _step_back() -> None:
+    os.nice(STEPS_BACK)
+
+
+def alone(command: list[str]) -> list[str]:
+    """Without workers."""
+    if "-n" not in command:
+        return command
+    place = command.index("-n")
+    return command[:place] + command[place + 2 :]
+
+
+def main(asked: list[str]) -> int:
+    with ExitStack() as files:
+        suites = [
+            Suite(
+                shlex.split(words), number, files.enter_context(tempfile.TemporaryFile()) if number else None
+            )
+            for number, words in enumerate(asked)
+        ]
+        try:
+            codes = [suite.wait() for suite in suites]
+        except KeyboardInterrupt:
+            # They heard it too: each stops its gateways.
+            for suite in suites:
+                suite.process.wait()
+            return 130
+        last = [
+            suite.once_more() if code == FAILED else code for suite, code in zip(suites, codes, strict=True)
+        ]
+        return int(any(last))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
