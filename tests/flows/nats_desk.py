@@ -28,7 +28,7 @@ def bus_of(server: Server) -> Json:
 
 
 def of_agent(server: Server, agent_id: str, after: int = 0) -> list[Json]:
-    where = {"agent_id": agent_id, "after": after, "limit": 1000}
+    where: Json = {"agent_id": agent_id, "after": after, "limit": 1000}
     found: list[Json] = server.http().get("/v1/messages", params=where).json()["items"]
     return found
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from observatory.protocol.nats import Address
-from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, failures, why
+from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, ended, failures, why
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -55,7 +55,7 @@ class NatsLine:
             tries = 0
             self._here(wire)
             try:
-                await wire.closed.wait()
+                await ended(wire)
             finally:
                 self._wire = None
                 self._up.clear()
@@ -102,7 +102,10 @@ class NatsLine:
         except failures() as error:
             self._note(error)
             log.info("NATS: %s; begun again", self.last_error)
-            await asyncio.sleep(AGAIN_S[-1] if not wire.closed.is_set() else 0)
+            if wire.client.is_closed:
+                wire.closed.set()
+            else:
+                await asyncio.sleep(AGAIN_S[-1])
         finally:
             for task in (working, closed):
                 task.cancel()

@@ -18,7 +18,7 @@ from observatory.protocol import nats
 from observatory.protocol.credentials import digest, public_id
 from observatory.protocol.nats import Letter, Reply
 from observatory.protocol.nats_pipe import ROOM
-from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, failures, why
+from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, ended, failures, why
 from observatory.sdk.credentials import Door
 from observatory.sdk.nats_pipe import Pipe
 
@@ -63,7 +63,7 @@ class NatsWay:
     async def wire(self) -> Wire:
         """The open connection; made if there is none. NoNats when it cannot be."""
         async with self._making:
-            if self._wire is None or self._wire.closed.is_set():
+            if self._wire is None or self._wire.closed.is_set() or self._wire.client.is_closed:
                 made = await self._servers.connect("observatory agent")
                 self._inbox = f"_INBOX.{secrets.token_hex(11)}"
                 await made.client.subscribe(f"{self._inbox}.*", cb=self._arrived)
@@ -78,7 +78,7 @@ class NatsWay:
             await asyncio.wait([self._watch])
 
     async def _cut(self, wire: Wire) -> None:
-        await wire.closed.wait()
+        await ended(wire)
         for one in list(self._waiting.values()):
             with contextlib.suppress(asyncio.QueueFull):
                 one.arrived.put_nowait(None)
