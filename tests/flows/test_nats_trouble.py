@@ -56,10 +56,10 @@ def desk(pair: tuple[Server, Server], nats_server: Nats, tmp_path: Path) -> Iter
 
 
 @pytest.mark.req(106, 110, 230)
-def test_nats_killed_and_frozen_in_mid_load_loses_and_doubles_nothing_s829_s838(
-    desk: NatsDesk, nats_server: Nats
+def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829_s838(
+    desk: NatsDesk, nats_server: Nats, pair: tuple[Server, Server]
 ) -> None:
-    """S829, S838: what the stream had acknowledged to nobody but itself is sent again, and archived once."""
+    """S827, S829, S838: what only the stream had acknowledged is sent again, and archived once."""
     agents = [desk.agent(f"{desk.name}-{n}", delivery=EAGER) for n in range(3)]
     told: dict[str, list[Step]] = {agent.agent_id: [] for agent in agents}
     over = threading.Event()
@@ -73,12 +73,15 @@ def test_nats_killed_and_frozen_in_mid_load_loses_and_doubles_nothing_s829_s838(
     speakers = [threading.Thread(target=speak, args=(agent,)) for agent in agents]
     for one in speakers:
         one.start()
-    for harm in ("kill", "freeze", "kill"):
+    for harm in ("kill", "gateway", "freeze", "kill"):
         reached = count(desk, agents)
         until(lambda least=reached: count(desk, agents) > least)  # type: ignore[misc]
         if harm == "kill":
             nats_server.kill()
             nats_server.start()
+        elif harm == "gateway":
+            pair[0].kill()  # the other one goes on meanwhile
+            pair[0].start()
         else:
             nats_server.freeze()
             with pytest.raises(TimeoutError):

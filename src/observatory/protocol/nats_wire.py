@@ -128,11 +128,17 @@ def why(error: BaseException) -> str:
         return "nobody listens at that address"
     if name == "AuthorizationError" or "uthorization" in str(error):
         return "NATS refuses this user, password or token"
+    if is_forbidden(error):  # names a subject, and no user
+        return f"the NATS user lacks a permission ({str(error).partition(': ')[2][:200]})"
     if isinstance(error, TimeoutError):
         return "NATS does not answer in time"
     if name == "gaierror":
         return "the host's name is not known"
     return f"NATS failed ({name})"
+
+
+def is_forbidden(error: BaseException) -> bool:
+    return "ermissions" in str(error)
 
 
 class Rotation:
