@@ -61,14 +61,16 @@ def running(in_memory: bool = False) -> Iterator[str]:
 
 
 @contextmanager
-def cluster(in_memory: bool = False) -> Iterator[Cluster]:
-    """A real server in a folder of its own; both are gone afterwards.
+def cluster(in_memory: bool = False, folder: Path | None = None) -> Iterator[Cluster]:
+    """A real server in a folder of its own; both are gone afterwards, unless the folder is given.
 
     Tests make a database each and ask for one in memory, which takes a tenth of the time. What is measured
     stands on the disk.
     """
     fits = in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
-    folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir=MEMORY if fits else "/tmp"))
+    is_kept = folder is not None
+    folder = folder or Path(tempfile.mkdtemp(prefix="obs-pg-", dir=MEMORY if fits else "/tmp"))
+    folder.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
         from fasteners import InterProcessLock
@@ -81,7 +83,8 @@ def cluster(in_memory: bool = False) -> Iterator[Cluster]:
         yield Cluster(server)
     finally:
         server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+        if not is_kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
