@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,10 @@ from observatory.api.answers import Refusal
 from observatory.api.auth import Auth
 from observatory.api.god_mode import make_key, make_login, make_user
 from observatory.api.house import House
+from observatory.api.nats_door import NatsDoor
 from observatory.bus.memory import MemoryBus
+from observatory.bus.nats import NatsBus
+from observatory.bus.nats_line import NatsLine
 from observatory.daemons import deadlines, gatekeeper, journal, stager
 from observatory.daemons.alarms import Alarms
 from observatory.daemons.alert_levels import Levels
@@ -51,7 +54,7 @@ from observatory.daemons.sealer import Sealer
 from observatory.daemons.slack import Slack
 from observatory.daemons.webhook_post import WebhookPost
 from observatory.daemons.webhooks import Webhooks
-from observatory.errors import NotDurable, StartupError
+from observatory.errors import NotDurable, StartupError, StoreError
 from observatory.gateway import access, policy
 from observatory.gateway.committer import Committer
 from observatory.gateway.firing import LEASE as SCHEDULER_LEASE
@@ -63,7 +66,9 @@ from observatory.insight.schedule import Leases, Schedule
 from observatory.insight.webhooks import WebhookRows
 from observatory.ledger import note
 from observatory.mcp_server import McpServer
-from observatory.ports import Listens, Store
+from observatory.ports import Bus, Listens, Store
+from observatory.protocol.nats import BadAddress, address
+from observatory.protocol.nats_wire import NoNats, check_installed
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT, Principal
 from observatory.store.derived_sqlite import SqliteDerived, beside
@@ -141,14 +146,15 @@ async def built(
 
     Only one that serves has an analyst.
     """
-    if settings.bus:
-        raise StartupError(
-            "a bus URL is given, but this version has only the in-process bus; leave --bus out"
-        )
+    line = open_line(settings) if serving else None
     policy.settle(settings.policy_default)
     store = await open_store(settings)
     derived = await open_derived(settings, store)
-    bus = MemoryBus()
+    local = MemoryBus()
+    bus: Bus = local
+    identity = partial(house_id, store)
+    if line is not None:
+        bus = nats_bus = NatsBus(line, local, store.head, identity)
     committer = Committer(
         store,
         Service(settings.service_name, settings.service_version, settings.environment),
@@ -161,9 +167,9 @@ async def built(
     dispatcher = Dispatcher(store, bus, committer.submit, committer.enqueue, settings.redelivery_s)
     daemons: dict[str, Daemon] = {"publisher": publisher.run, "dispatcher": dispatcher.run}
     if isinstance(store, Listens):  # rows that other gateways commit on the same database
-        daemons["listener"] = partial(store.listen, bus.publish)
+        daemons["listener"] = partial(store.listen, local.publish)
     # It signs nothing and sends nothing, so it need not know how.
-    harmless = msgspec.structs.replace(settings, log_key_passphrase="", smtp_url="")
+    harmless = msgspec.structs.replace(settings, log_key_passphrase="", smtp_url="", bus="")
     analyst = Child(msgspec.json.encode(harmless))
     if serving and settings.insight:
         daemons["analyst"] = analyst.run
@@ -184,6 +190,12 @@ async def built(
         alarms = Alarms(house, derived)
         daemons["alarms"] = alarms.run
         house.measured.append(alarms)
+    if line is not None:
+        door = NatsDoor(house, line, identity)
+        house.nats = door
+        house.measured.append(door)
+        house.draining.append(door)
+        daemons |= {"nats": line.run, "nats notices": nats_bus.run, "nats door": door.run}
     committer.start()
     try:
         house.sealer = await open_log(house, bus, accept_rollback)
@@ -228,7 +240,30 @@ async def built(
         await store.stop()
 
 
-async def open_log(house: House, bus: MemoryBus, accept_rollback: bool) -> Sealer:
+def open_line(settings: Settings) -> NatsLine | None:
+    """To NATS, if a bus is named; it need not be there yet."""
+    if not settings.bus:
+        return None
+    try:
+        check_installed()
+        return NatsLine(address(settings.bus))
+    except BadAddress as error:
+        raise StartupError(f"the bus is not usable: {error}; leave --bus out for one process") from error
+    except NoNats as error:
+        raise StartupError(str(error)) from error
+
+
+async def house_id(store: Store) -> str:
+    """By the home tenant's first event: the same for every gateway of the house, wherever it is moved."""
+    assert isinstance(store, LogRows)
+    while True:
+        with suppress(StoreError):
+            if first := await store.hashes(HOME_TENANT, 0, 0, 1):
+                return first.hex()
+        await asyncio.sleep(0.1)  # the house is being furnished, or its database is away
+
+
+async def open_log(house: House, bus: Bus, accept_rollback: bool) -> Sealer:
     """The key is made with the house; a house that was signed and has none here is not signed anew."""
     settings, store = house.settings, house.store
     assert isinstance(store, LogRows)

@@ -34,6 +34,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: str = ""
     db: str = ""
     bus: str = ""
+    nats_replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
+    nats_stream_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 256 << 20
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     secure_cookies: bool = False

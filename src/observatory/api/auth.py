@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Literal, Protocol
 
@@ -30,6 +32,7 @@ PERMISSIONS: dict[str, frozenset[Permission]] = {
     "agent": frozenset({"send"}),
 }
 COOKIE = "observatory"
+VOUCHED = "Vouched"
 CACHE_S = 2.0
 CACHE_SIZE = 4_096
 Headers = Mapping[bytes, bytes]
@@ -50,6 +53,8 @@ class Auth:
     def __init__(self, directory: KeyDirectory, settings: Settings) -> None:
         self._directory = directory
         self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+        self._hashes: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._vouched: dict[str, tuple[str, bytes]] = {}
         self._age = 0
         names = {"localhost", settings.host, *settings.allowed_hosts}
         self._hosts = frozenset(name.lower() for name in names)
@@ -58,6 +63,7 @@ class Auth:
     def forget(self) -> None:
         """Called after every change of access made here."""
         self._cache.clear()
+        self._hashes.clear()
         self._age += 1
 
     async def identify(self, headers: Headers, may_be_cached: bool = True) -> Principal | None:
@@ -65,15 +71,18 @@ class Auth:
         bearer = headers.get(b"authorization")
         if bearer is not None:
             scheme, _, text = bearer.decode("latin-1").partition(" ")
+            if scheme == VOUCHED:
+                found = self._vouched.get(text)
+                return None if found is None else await self._by_hash(*found, may_be_cached)
             return await self.by_key(text.strip(), may_be_cached) if scheme.lower() == "bearer" else None
         token = cookie_of(headers)
         return await self.by_cookie(token) if token else None
 
     async def by_key(self, key: str, may_be_cached: bool = True) -> Principal | None:
         public = public_id(key)
-        if public is None:
-            return None
-        wanted = digest(key)
+        return None if public is None else await self._by_hash(public, digest(key), may_be_cached)
+
+    async def _by_hash(self, public: str, wanted: bytes, may_be_cached: bool) -> Principal | None:
         cached = self._cache.get(wanted)
         if may_be_cached and cached is not None and cached[0] > time.monotonic():
             return cached[1]
@@ -90,6 +99,35 @@ class Auth:
         if len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
         return found[0]
+
+    async def hash_of(self, public: str) -> bytes | None:
+        """The stored hash of a key, by its public part: what its holder's signatures are checked with."""
+        cached = self._hashes.get(public)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
+        age, found = self._age, await self._directory.principal_by_key(public)
+        if found is None:
+            self._hashes.pop(public, None)
+            return None
+        if age == self._age:
+            self._hashes[public] = (time.monotonic() + CACHE_S, found[1])
+            if len(self._hashes) > CACHE_SIZE:
+                self._hashes.popitem(last=False)
+        return found[1]
+
+    @contextmanager
+    def vouched(self, public: str, key_hash: bytes) -> Iterator[bytes]:
+        """An Authorization header for a caller who proved to hold this key without sending it.
+
+        Known in this process only, and as long as the block lasts; the key itself is looked at each time it
+        is used, as any other is.
+        """
+        token = secrets.token_urlsafe(32)
+        self._vouched[token] = (public, key_hash)
+        try:
+            yield f"{VOUCHED} {token}".encode()
+        finally:
+            del self._vouched[token]
 
     async def by_cookie(self, token: str) -> Principal | None:
         return _principal(await self._directory.login_by_token(digest(token)), "cookie")

@@ -152,7 +152,7 @@ class AgentChannel:
             await socket.close(4404, "that is no agent's name")
             return
         try:
-            async with connected(house, principal, agent_id, "websocket") as (channel, hello):
+            async with connected(house, principal, agent_id, socket.transport) as (channel, hello):
                 await socket.send(encode(hello))
                 await self._converse(socket, principal, agent_id, channel)
         except Refusal as refusal:

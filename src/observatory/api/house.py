@@ -32,7 +32,7 @@ from observatory.gateway.committer import Committer
 from observatory.insight.derived import Derived
 from observatory.insight.schedule import Schedule
 from observatory.ports import Store
-from observatory.protocol.asgi import Answer, Headers
+from observatory.protocol.asgi import Answer, App, Headers
 from observatory.settings import Settings
 from observatory.state import Act, Principal, Verdict
 
@@ -45,6 +45,16 @@ class McpRoom(Protocol):
 
     async def turned_away(self, who: Principal, reason: str) -> None:
         """Put on record that the door refused what a known caller sent, unread."""
+
+
+class NatsRoom(Protocol):
+    """What carries requests, messages and channels that come by NATS to the face."""
+
+    def open(self, face: App) -> None:
+        """From now on; before, nothing is taken."""
+
+    def health(self) -> dict[str, Any]:
+        """As the bus's part of `/v1/fleet/health` tells it."""
 
 
 @dataclass
@@ -76,6 +86,7 @@ class House:
     called: Pace = field(default_factory=lambda: Pace(burst=600, per_s=20))
     hooks: Hooks = field(init=False)  # made with the house it works for
     mcp: McpRoom | None = None
+    nats: NatsRoom | None = None
     otlp_seen: dict[str, Seen] = field(default_factory=dict)  # by tenant
     measured: list[Measured] = field(default_factory=list)  # who is asked for `/metrics`
     stopping: bool = False  # told to stop: what is inside is finished, nothing more comes in

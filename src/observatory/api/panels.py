@@ -101,8 +101,13 @@ class GatewayHealth(HealthPart, kw_only=True):
 
 
 class BusHealth(HealthPart, kw_only=True):
+    """`address`, `away_since` and `last_error` are told of NATS only; never a user or a password."""
+
     kind: Literal["memory", "nats"]
     connected: bool
+    address: str | None = None
+    away_since: str | None = None
+    last_error: str | None = None
 
 
 class DatabaseHealth(HealthPart, kw_only=True):
@@ -129,6 +134,17 @@ class FleetHealth(msgspec.Struct, kw_only=True):
     database: DatabaseHealth
     insight: InsightHealth
     log: LogHealth
+
+
+IN_PROCESS: Row = {
+    "status": "ok",
+    "text": "In process: it wakes this gateway's readers; others' commits are found in the database.",
+    "kind": "memory",
+    "connected": True,
+    "address": None,
+    "away_since": None,
+    "last_error": None,
+}
 
 
 @get("/fleet/throughput", summary="Messages by second or by minute", operation_id="fleet_throughput")
@@ -204,12 +220,7 @@ async def fleet_health(request: Call, house: Here) -> Response[bytes]:
     insight = await _insight(house, tenant_id)
     parts = {
         "gateway": await _gateway(house, tenant_id),
-        "bus": {
-            "status": "ok",
-            "text": "In process: it wakes this gateway's readers; others' commits are found in the database.",
-            "kind": "memory",
-            "connected": True,
-        },
+        "bus": house.nats.health() if house.nats is not None else IN_PROCESS,
         "database": database,
         "insight": insight,
         "log": await log_health(house, tenant_id),

@@ -104,6 +104,8 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     face = Face(house)
+    if house.nats is not None:
+        house.nats.open(face)
     config = uvicorn.Config(
         face,
         loop="uvloop",

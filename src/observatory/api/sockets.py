@@ -31,6 +31,7 @@ class Socket:
         send: Callable[[Event], Awaitable[None]],
     ) -> None:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.transport: str = scope.get("observatory.transport", "websocket")
         self._receive = receive
         self._send = send
         self._proof: Headers = self.headers

@@ -14,7 +14,7 @@ from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk import decisions, gate, reminders, thoughts
 from observatory.sdk.client import Answer
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
-from observatory.sdk.ear import NoChannel
+from observatory.sdk.client import NoChannel
 from observatory.sdk.errors import NotAnswered
 from observatory.sdk.gate import Approval, Said
 from observatory.sdk.received import Decision, Handoff, Received, Verdict

@@ -48,7 +48,7 @@ class Backlog:
         self._spooled_n = self._drained_n = 0
 
     def find_leftovers(self) -> list[Spool]:
-        return Spool.adopt(self._folder, self.name, self._door.url, self._delivery.spool_bytes)
+        return Spool.adopt(self._folder, self.name, self._door.place, self._delivery.spool_bytes)
 
     def adopt(self, spools: list[Spool]) -> None:
         self._adopted = spools
@@ -136,7 +136,7 @@ class Backlog:
     def _to_disk(self, lines: list[bytes], steps: Sequence[Step | None], whole: bool = False) -> int:
         if self._spool is None:
             room = self._delivery.spool_bytes
-            self._spool = Spool.create(self._folder, self.name, self._door.url, room)
+            self._spool = Spool.create(self._folder, self.name, self._door.place, room)
         n = self._spool.fits(lines)
         if n < len(lines):
             self._warn(f"is full ({self._delivery.spool_bytes} bytes)")

@@ -74,6 +74,14 @@ class Unsent(NamedTuple):
     needs_a_person: bool = False
 
 
+class NoChannel(Exception):
+    """No answer came; carries why, as the sender's `Unsent` does. The agent never sees it."""
+
+    def __init__(self, why: Unsent) -> None:
+        super().__init__(why.reason)
+        self.why = why
+
+
 class Gateway:
     """A kept connection to `POST {url}/v1/messages`."""
 
@@ -92,7 +100,7 @@ class Gateway:
         except httpx2.HTTPError as exc:
             return Unsent(f"{type(exc).__name__} at {self._url}")
         if response.status_code == 200:
-            return _read(response.content)
+            return read_lines(response.content)
         return unsent(response.status_code, response.headers.get("Retry-After"))
 
     def close(self) -> None:
@@ -114,7 +122,8 @@ def _authorities() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _read(body: bytes) -> Answered | Unsent:
+def read_lines(body: bytes) -> Answered | Unsent:
+    """The answers of a batch, in order."""
     answers = []
     for line in body.splitlines():
         try:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from observatory.protocol import nats, nats_wire
 from observatory.sdk.errors import NotConfigured
 
 
@@ -23,8 +24,17 @@ class Door(NamedTuple):
     data: Path
     """The folder that holds the spool."""
 
+    @property
+    def is_nats(self) -> bool:
+        return nats.is_nats(self.url)
+
+    @property
+    def place(self) -> str:
+        """The URL as it may be shown and kept: NATS has its user and password in it."""
+        return nats.address(self.url).shown if self.is_nats else self.url
+
     def __repr__(self) -> str:
-        return f"Door(url={self.url!r}, data={str(self.data)!r})"
+        return f"Door(url={self.place!r}, data={str(self.data)!r})"
 
 
 class _Credentials(msgspec.Struct):
@@ -60,7 +70,9 @@ def _from_file(path: Path, url: str | None, key: str | None) -> tuple[str, str]:
         told = f"{path} is not a credentials file: start `observatory serve` again or set {_BOTH}."
         raise NotConfigured(told) from None
     if url and url.rstrip("/") != found.url.rstrip("/"):
-        raise NotConfigured(f"No key for {url}: {path} is for {found.url}. Set OBSERVATORY_KEY or pass key=.")
+        raise NotConfigured(
+            f"No key for {_shown(url)}: {path} is for {found.url}. Set OBSERVATORY_KEY or pass key=."
+        )
     return found.url, key or found.agent_key
 
 
@@ -69,7 +81,7 @@ _BOTH = "OBSERVATORY_URL and OBSERVATORY_KEY"
 
 def _missing(path: Path, url: str | None, key: str | None) -> str:
     if url:
-        return f"No key for {url}: set OBSERVATORY_KEY or pass key= (an agent key, `obs_…`)."
+        return f"No key for {_shown(url)}: set OBSERVATORY_KEY or pass key= (an agent key, `obs_…`)."
     if key:
         return "A key but no gateway: set OBSERVATORY_URL or pass url= (for example http://127.0.0.1:4800)."
     return (
@@ -78,8 +90,24 @@ def _missing(path: Path, url: str | None, key: str | None) -> str:
     )
 
 
+def _shown(url: str) -> str:
+    try:
+        return nats.address(url).shown if nats.is_nats(url) else url
+    except nats.BadAddress:
+        return "that address"
+
+
 def _checked(url: str) -> str:
+    if nats.is_nats(url):
+        try:
+            nats.address(url)
+            nats_wire.check_installed()
+        except (nats.BadAddress, nats_wire.NoNats) as exc:
+            raise NotConfigured(f"The gateway cannot be reached by NATS: {exc}.") from None
+        return url.rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise NotConfigured(f"{url!r} is not a gateway's address: it must look like http://127.0.0.1:4800.")
+        raise NotConfigured(
+            f"{url!r} is not a gateway's address: it must look like http://127.0.0.1:4800 or nats://127.0.0.1:4222."
+        )
     return url.rstrip("/")

@@ -20,10 +20,11 @@ import msgspec
 from websockets.exceptions import WebSocketException
 
 from observatory.protocol.clock import from_ns
-from observatory.sdk import background
-from observatory.sdk.client import Unsent, is_local, tls, unsent
+from observatory.sdk import background, nats_ear, nats_way
+from observatory.sdk.client import NoChannel, Unsent, is_local, tls, unsent
 from observatory.sdk.credentials import Door
 from observatory.sdk.delivery import SYSTEM_JITTER, Delivery, backoff_s
+from observatory.sdk.nats_way import NatsWay
 from observatory.sdk.orders import Orders
 from observatory.sdk.received import Received
 
@@ -59,14 +60,6 @@ class _Frame(msgspec.Struct):
     type: str = ""
 
 
-class NoChannel(Exception):
-    """No answer came; carries why, as the sender's `Unsent` does. The agent never sees it."""
-
-    def __init__(self, why: Unsent) -> None:
-        super().__init__(why.reason)
-        self.why = why
-
-
 class Ear:
     """Listens for one agent at one gateway; `pulse` says what its heartbeat says."""
 
@@ -94,6 +87,7 @@ class Ear:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._http: httpx2.AsyncClient | None = None
+        self._nats: NatsWay | None = None
         self._acks: asyncio.Event | None = None
         self._pulses: asyncio.Event | None = None
         self._complaint = ""
@@ -163,6 +157,9 @@ class Ear:
         if self._http is not None:
             self._http = None
             await background.leave(self._door)
+        if self._nats is not None:
+            self._nats = None
+            await nats_way.leave(self._door)
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -193,7 +190,14 @@ class Ear:
             log.log(level, "%s hears nothing for now: %s", self._agent_id, why.reason)
 
     async def _listen(self) -> None:
-        """By WebSocket; where none can be had, by long poll. Returns when the connection ends."""
+        """By WebSocket; where none can be had, by long poll; by NATS, if that is where the gateway is.
+        Returns when the connection ends."""
+        if self._door.is_nats:
+            place, timeout_s = self._door.place, self._delivery.timeout_s
+            await nats_ear.listen(
+                self._way(), self._agent_id, place, timeout_s, self._hear, self._acknowledging
+            )
+            return
         from websockets.asyncio.client import connect
 
         greeted = False
@@ -221,6 +225,11 @@ class Ear:
             raise NoChannel(Unsent(f"{type(exc).__name__} at {self._door.url}")) from exc
         if not greeted:
             await self._poll()
+
+    def _way(self) -> NatsWay:
+        if self._nats is None:
+            self._nats = nats_way.way(self._door)
+        return self._nats
 
     def _hear(self, frame: str | bytes) -> bool:
         """One frame of the channel; True for the gateway's greeting."""
@@ -325,6 +334,8 @@ class Ear:
                         log.debug("%s: its heartbeat was answered %d", self._agent_id, status)
 
     async def _asked(self, method: str, path: str, body: Json | None, timeout_s: float) -> tuple[int, bytes]:
+        if self._door.is_nats:
+            return await nats_ear.asked(self._way(), self._door.place, method, path, body, timeout_s)
         if self._http is None:
             self._http = background.client(self._door, self._delivery.timeout_s)
         try:

@@ -9,8 +9,9 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
+from typing import Protocol
 from weakref import WeakSet
 
 from observatory.sdk import lifecycle
@@ -24,6 +25,21 @@ from observatory.sdk.refusals import Refusals
 from observatory.sdk.step import Step
 
 log = logging.getLogger("observatory.sdk")
+
+
+class Way(Protocol):
+    """How a batch gets to the gateway, and its answers back."""
+
+    def send(self, lines: Sequence[bytes]) -> Answered | Unsent: ...
+    def close(self) -> None: ...
+
+
+def _gateway(door: Door, timeout_s: float) -> Way:
+    if door.is_nats:
+        from observatory.sdk.nats_gateway import NatsGateway
+
+        return NatsGateway(door, timeout_s)
+    return Gateway(door.url, door.key, timeout_s)
 
 
 class Outbox:
@@ -172,7 +188,7 @@ class Outbox:
                 if self.closed:  # before we had found them: let go again
                     self._backlog.release()
                 self.changed.notify_all()
-        gateway = Gateway(self.door.url, self.door.key, self.delivery.timeout_s)
+        gateway = _gateway(self.door, self.delivery.timeout_s)
         while True:
             try:
                 if not self._turn(gateway):
@@ -182,7 +198,7 @@ class Outbox:
                 self._put_off(Unsent(type(exc).__name__))
         gateway.close()
 
-    def _turn(self, gateway: Gateway) -> bool:
+    def _turn(self, gateway: Way) -> bool:
         """Wait for work, do one piece of it; False when it is time to stop."""
         backlog = self._backlog
         with self.changed:

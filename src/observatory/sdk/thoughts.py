@@ -20,7 +20,7 @@ from observatory.errors import ObservatoryError
 from observatory.protocol.thoughts import MEMBERS
 from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk.client import Answer
-from observatory.sdk.ear import NoChannel
+from observatory.sdk.client import NoChannel
 from observatory.sdk.errors import NotAnswered, Rejected
 from observatory.sdk.session import current_line
 from observatory.sdk.step import new_id

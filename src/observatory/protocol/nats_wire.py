@@ -1,0 +1,140 @@
+"""One connection to a NATS server, made the same way by gateways and agents.
+
+nats-py is an extra (`hypervisor-observatory[nats]`), imported when it is first needed. The client's own
+reconnecting is off: whoever holds a connection makes the next one, and so knows what to say again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from observatory.errors import ObservatoryError
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+log = logging.getLogger("observatory.nats")
+CONNECT_S = 3.0
+PING_S = 5  # with two unanswered ones a server that says nothing more is left after 15 s
+MISSING = "NATS needs the package nats-py: pip install 'hypervisor-observatory[nats]'"
+
+
+class NoNats(ObservatoryError):
+    """NATS cannot be reached or used; the sentence names no password."""
+
+
+class Wire(NamedTuple):
+    client: Client
+    closed: asyncio.Event
+
+
+def check_installed() -> None:
+    try:
+        import nats  # noqa: F401
+    except ImportError as error:
+        raise NoNats(MISSING) from error
+
+
+@cache
+def failures() -> tuple[type[BaseException], ...]:
+    """What a use of the connection may raise."""
+    import nats.errors
+
+    return (nats.errors.Error, TimeoutError, asyncio.TimeoutError, OSError)
+
+
+async def connect(
+    server: str,
+    name: str,
+    on_error: Callable[[BaseException], None] | None = None,
+    timeout_s: float = CONNECT_S,
+) -> Wire:
+    """NoNats when it cannot be had."""
+    check_installed()
+    from nats.aio.client import Client
+
+    closed = asyncio.Event()
+    client = Client()
+    last: list[BaseException] = []
+
+    async def on_closed() -> None:
+        closed.set()
+
+    async def on_trouble(error: Exception) -> None:
+        last.append(error)
+        del last[:-1]
+        log.debug("NATS: %s", type(error).__name__)
+        if on_error is not None:
+            on_error(error)
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            await client.connect(
+                [server],
+                name=name,
+                allow_reconnect=False,
+                connect_timeout=timeout_s,  # type: ignore[arg-type]  # waited for as seconds
+                ping_interval=PING_S,
+                max_outstanding_pings=2,
+                closed_cb=on_closed,
+                error_cb=on_trouble,
+                drain_timeout=2,
+            )
+    except failures() as error:
+        await _abandon(client)
+        raise NoNats(why(last[0] if last else error)) from error
+    except asyncio.CancelledError:
+        await _abandon(client)
+        raise
+    return Wire(client, closed)
+
+
+async def _abandon(client: Client) -> None:
+    """What a connection half made has opened."""
+    try:
+        async with asyncio.timeout(1):
+            await client.close()
+    except failures():
+        pass
+
+
+async def close(wire: Wire) -> None:
+    await _abandon(wire.client)
+
+
+def why(error: BaseException) -> str:
+    """In plain words; never the address, which may hold a password."""
+    name = type(error).__name__
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens at that address"
+    if name == "AuthorizationError" or "uthorization" in str(error):
+        return "NATS refuses this user, password or token"
+    if isinstance(error, TimeoutError):
+        return "NATS does not answer in time"
+    if name == "gaierror":
+        return "the host's name is not known"
+    return f"NATS failed ({name})"
+
+
+class Rotation:
+    """Which server comes next: the one that worked last, else the one after it."""
+
+    def __init__(self, servers: tuple[str, ...]) -> None:
+        self._servers, self._at = servers, 0
+
+    async def connect(
+        self, name: str, on_error: Callable[[BaseException], None] | None = None, timeout_s: float = CONNECT_S
+    ) -> Wire:
+        """Every server once; NoNats with the last reason when none is there."""
+        reason = NoNats("no server is named")
+        for _ in self._servers:
+            try:
+                return await connect(self._servers[self._at], name, on_error, timeout_s)
+            except NoNats as error:
+                reason = error
+                self._at = (self._at + 1) % len(self._servers)
+        raise reason
