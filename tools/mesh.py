@@ -87,7 +87,8 @@ def gateways(folder: Path, count: int, public_url: str, db: str, bus: str) -> li
     if bus:
         settings["bus"] = bus
     return [
-        Gateway(folder / f"gateway-{number}", db, settings, free_port()) for number in range(1, count + 1)
+        Gateway(folder / f"gateway-{number}", db, settings, free_port(), is_tethered=True)
+        for number in range(1, count + 1)
     ]
 
 
