@@ -111,7 +111,9 @@ def tenants(gateway: Gateway, count: int) -> list[Tenant]:
 
 
 @contextmanager
-def house(folder: Path, count: int, **settings: str) -> Iterator[tuple[list[Gateway], Cluster, nats_server.Nats]]:
+def house(
+    folder: Path, count: int, **settings: str
+) -> Iterator[tuple[list[Gateway], Cluster, nats_server.Nats]]:
     """So many gateways on a PostgreSQL and a NATS of their own, both on the disk and synced."""
     with ExitStack() as stack:
         server = stack.enter_context(cluster())

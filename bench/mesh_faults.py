@@ -136,7 +136,9 @@ class Outcome:
             "… by a reader that moved so often": self.moves,
         }
         rate = self.acknowledged / max(0.001, self.seconds)
-        return table(counts, {"whole run": f"{self.seconds:.1f}"}) + f"\n{'messages a second':<52}{rate:>10,.0f}"
+        return (
+            table(counts, {"whole run": f"{self.seconds:.1f}"}) + f"\n{'messages a second':<52}{rate:>10,.0f}"
+        )
 
 
 def run(
@@ -160,7 +162,7 @@ def run(
                 nats.start()
                 line = "NATS killed and started"
             else:
-                line = _kill(chance.choice(gateways), team, outcome)
+                line = _kill(gateways[outcome.gateway_kills % len(gateways)], team, outcome)
             say(f"{len(ledger.acks):>9,} acknowledged: {line}")
     finally:
         for writer in team:

@@ -60,16 +60,12 @@ def nats(folder: Path) -> Iterator[str]:
     if not binary:
         raise CannotStart("nats-server is not here; run `make setup`, or leave it out with --no-nats")
     folder.mkdir(parents=True, exist_ok=True)
-    port, token = free_port(), secrets.token_hex(16)
-    # The token in a file of our own: a command line is read by everybody on the machine.
-    own = folder / "nats.conf"
-    own.touch(mode=0o600)
-    told = CONFIGURATION.read_text().replace("http: 8222", f'http: "127.0.0.1:{free_port()}"')
-    own.write_text(f'{told}listen: "127.0.0.1:{port}"\nauthorization {{ token: "{token}" }}\n')
+    port, token = free_port(), f"t{secrets.token_hex(16)}"
+    where = ["--addr", "127.0.0.1", "--port", str(port), "--http_port", str(free_port())]
     with (folder / "nats.log").open("ab") as log:
         process = subprocess.Popen(
-            [binary, "-c", str(own)],
-            env=os.environ | {"NATS_STORE": str(folder / "store")},
+            [binary, "--config", str(CONFIGURATION), *where],
+            env=os.environ | {"NATS_STORE": str(folder / "store"), "NATS_TOKEN": token},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -82,10 +78,12 @@ def nats(folder: Path) -> Iterator[str]:
 
 
 def gateways(folder: Path, count: int, public_url: str, db: str, bus: str) -> list[Gateway]:
-    """Not started. They share the database, the bus and the key of the log; each has a folder of its own."""
-    settings = {"log_key": str(folder / "log.key"), "public_url": public_url}
-    if bus:
-        settings["bus"] = bus
+    """Not started. They share the database, the bus and the key of the log; each has a folder of its own.
+
+    Whatever `OBSERVATORY_*` is set holds for all of them.
+    """
+    settings = {name[12:].lower(): value for name, value in os.environ.items() if name[:12] == "OBSERVATORY_"}
+    settings |= {"log_key": str(folder / "log.key"), "public_url": public_url} | ({"bus": bus} if bus else {})
     return [
         Gateway(folder / f"gateway-{number}", db, settings, free_port(), is_tethered=True)
         for number in range(1, count + 1)
@@ -145,7 +143,9 @@ def main() -> None:
     parser.add_argument("--gateways", type=int, default=2)
     parser.add_argument("--port", type=int, default=4800, help="of the balancer; 0 takes a free one")
     parser.add_argument("--data", type=Path, help="a folder that is kept (default: one that is not)")
-    parser.add_argument("--no-nats", action="store_true", help="gateways tell each other by the database alone")
+    parser.add_argument(
+        "--no-nats", action="store_true", help="gateways tell each other by the database alone"
+    )
     asked = parser.parse_args()
     if asked.gateways < 1:
         parser.error("at least one gateway is needed")

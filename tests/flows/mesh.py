@@ -19,7 +19,8 @@ def gateways(url: str, folder: Path, count: int = 2, **environment: str) -> Iter
     """So many processes on this database, which may be empty; ended afterwards, whatever became of them."""
     shared = ALONE | {"OBSERVATORY_LOG_KEY": str(folder / "log.key")} | environment
     made = [
-        Server(folder / f"gateway-{number}", "--db", url, environment=shared) for number in range(1, count + 1)
+        Server(folder / f"gateway-{number}", "--db", url, environment=shared)
+        for number in range(1, count + 1)
     ]
     with ExitStack() as stack:
         for one in made:

@@ -174,7 +174,9 @@ def test_a_pause_at_one_is_obeyed_by_the_next_message_at_the_other_s843(pair: Pa
         assert freed.status_code in (200, 202), freed.text
         assert here.send(step(session, agent)).json()["state"] == "forwarded"
         events = here.http("admin").get(f"/v1/audit/trace/{session}").json()["items"]
-        told = [e["attributes"]["av.step.id"] for e in events if e["body"]["event_type"] == "message_delivered"]
+        told = [
+            e["attributes"]["av.step.id"] for e in events if e["body"]["event_type"] == "message_delivered"
+        ]
         assert told[1:5] == [body["meta"]["step_id"] for body in held]
 
 
@@ -290,7 +292,9 @@ def test_both_live_feeds_are_whole_and_in_order_s849(pair: Pair) -> None:
             lambda side: [
                 answer["sequence_number"]
                 for _ in range(6)
-                for answer in side.send_lines([json.dumps(step(str(uuid.uuid4()))).encode() for _ in range(25)])
+                for answer in side.send_lines(
+                    [json.dumps(step(str(uuid.uuid4()))).encode() for _ in range(25)]
+                )
             ]
         )
         last = max(max(part) for part in sent)

@@ -5,13 +5,11 @@ Two gateways and a PostgreSQL of their own, because both are taken away.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -156,7 +154,9 @@ def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Serv
     here.stop()
 
 
-def test_a_database_that_crashes_under_both_is_waited_for_s852(house: list[Server], postgres: Cluster) -> None:
+def test_a_database_that_crashes_under_both_is_waited_for_s852(
+    house: list[Server], postgres: Cluster
+) -> None:
     """S852: 503 with Retry-After while it is away, at both and for acts too; then on without a restart."""
     first, second = house
     writers = [Writer(one.key("agent"), one.url) for one in house]
@@ -214,7 +214,9 @@ def test_a_database_that_stands_still_for_a_while_loses_nothing_s853(
         before = [len(writer.acks) for writer in writers]
         held = threading.Event()
         held.wait(1.0)  # the standstill itself
-        assert all(len(w.acks) <= b + 1 for w, b in zip(writers, before, strict=True)), "it did not stand still"
+        assert all(len(w.acks) <= b + 1 for w, b in zip(writers, before, strict=True)), (
+            "it did not stand still"
+        )
     finally:
         for pid in backends:
             os.kill(pid, signal.SIGCONT)

@@ -16,6 +16,7 @@ import httpx2
 import psutil
 from websockets.sync.client import connect
 
+from tests.flows.databases import ALONE
 from tests.flows.server import clean_environment
 from tests.samples import decision_log
 from tests.waiting import until
@@ -42,7 +43,12 @@ class Mesh:
 def mesh(*options: str) -> Iterator[Mesh]:
     command = [sys.executable, "-m", "tools.mesh", "--port", "0", *options]
     process = subprocess.Popen(
-        command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        command,
+        cwd=ROOT,
+        env=clean_environment(**ALONE),
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
     )
     assert process.stdout is not None
     try:

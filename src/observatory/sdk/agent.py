@@ -16,8 +16,8 @@ from typing import Any, Self, Unpack
 
 from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk import decisions, gate, thoughts
-from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.client import NoChannel
+from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.errors import NotAnswered
 from observatory.sdk.received import Decision, Handoff, Received
 from observatory.sdk.session import Line, Session, Words, open_line
