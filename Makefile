@@ -25,7 +25,7 @@ export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup windows test test-both check bench bench-peers soak trace demo schemas shots clean
+.PHONY: help setup windows test test-both check bench bench-peers soak trace demo mesh schemas shots clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open
 
 demo: windows  ## run the product with a live simulated mesh
 	@.venv/bin/observatory demo
+
+mesh: windows  ## run two gateways on PostgreSQL and NATS behind a load balancer, without Docker
+	@$(PY) -m tools.mesh
 
 schemas: $(SYNCED)  ## write schemas/ and the types of ui/ anew from the wire types
 	@$(PY) -m observatory.api.schemas --write

@@ -24,6 +24,7 @@ import psutil
 
 START_S = 60
 COMMAND = (sys.executable, "-m", "observatory.cli")
+TETHERED = (sys.executable, "-m", "observatory.cli.tethered")
 
 
 class NotStarted(Exception):
@@ -34,23 +35,30 @@ class Gateway:
     """One folder, any number of starts."""
 
     def __init__(
-        self, folder: Path, db: str | None = None, settings: Mapping[str, str] | None = None, port: int = 0
+        self,
+        folder: Path,
+        db: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        port: int = 0,
+        is_tethered: bool = False,
     ) -> None:
+        """`is_tethered`: it ends with this process, however that ends."""
         self.folder, self.db, self.port = folder, db, port
         self._settings = dict(settings or {})
+        self._command = TETHERED if is_tethered else COMMAND
         self._child: subprocess.Popen[bytes] | None = None
         self.process: psutil.Process | None = None
         self.key = self.reader_key = ""
 
     def start(self, before_exec: Callable[[], None] | None = None) -> Gateway:
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [*COMMAND, "serve", "--data", str(self.folder), "--port", str(self.port)]
+        command = [*self._command, "serve", "--data", str(self.folder), "--port", str(self.port)]
         command += ["--db", self.db] if self.db else []
         clean = {name: value for name, value in os.environ.items() if not name.startswith("OBSERVATORY_")}
         with (self.folder / "server.log").open("ab") as log:
             self._child = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self._command is TETHERED else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=clean | {f"OBSERVATORY_{name.upper()}": value for name, value in self._settings.items()},
@@ -60,7 +68,8 @@ class Gateway:
         self._wait_ready()
         found = json.loads((self.folder / "credentials.json").read_text())
         self.key, self.reader_key = found["agent_key"], found["operator_key"]
-        self.port = int(found["url"].rsplit(":", 1)[1])
+        # With a public URL of its own, which is the balancer's, a gateway is told its port beforehand.
+        self.port = self.port or int(found["url"].rsplit(":", 1)[1])
         return self
 
     def _wait_ready(self) -> None:
@@ -105,8 +114,9 @@ class Gateway:
         if self._child is not None:
             self._child.kill()
             self._child.wait()
-            if self._child.stdout is not None:
-                self._child.stdout.close()
+            for pipe in (self._child.stdin, self._child.stdout):
+                if pipe is not None:
+                    pipe.close()
             self._child = None
 
     def stop(self) -> None:

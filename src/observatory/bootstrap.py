@@ -22,6 +22,7 @@ import msgspec
 import uvloop
 
 from observatory.api import server
+from observatory.api.answers import Refusal
 from observatory.api.auth import Auth
 from observatory.api.god_mode import make_key, make_login, make_user
 from observatory.api.house import House
@@ -69,7 +70,7 @@ from observatory.ports import Bus, Listens, Store
 from observatory.protocol.nats import BadAddress, address
 from observatory.protocol.nats_wire import NoNats, check_installed
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT
+from observatory.state import HOME_TENANT, Principal
 from observatory.store.derived_sqlite import SqliteDerived, beside
 from observatory.store.migrate import migrate_postgres, migrate_sqlite
 from observatory.store.sqlite import SqliteStore
@@ -329,20 +330,33 @@ async def furnish(house: House) -> None:
     """What a first start makes. A folder that lost its credentials gets new ones, audited like the first."""
     head, _ = await house.store.head(HOME_TENANT)
     keeper = house.principal_of_house(HOME_TENANT)
-    if head == 0:
+    if head == 0:  # of several gateways that start at once on an empty database one makes it
         await house.act(access.create_tenant(keeper, HOME_TENANT, "Default", house.clock()))
     path = house.settings.folder / CREDENTIALS
     known = _read(path)
     if known is None:
         known = {"tenant_id": HOME_TENANT}
         for name, label in (("admin", "Administrator"), ("operator", "Operator")):
-            rows = await house.store.rows(HOME_TENANT, "users", name=name)
-            user = rows[0] if rows else await make_user(house, keeper, name, label, name)
+            user = await _person(house, keeper, name, label)
             known[f"{name}_key"], _ = await make_key(
                 house, keeper, role=name, label=f"{name} key of this folder", user_id=user["user_id"]
             )
         known["agent_key"], _ = await make_key(house, keeper, role="agent", label="agent key of this folder")
     write_private(path, {"url": house.url} | {k: v for k, v in known.items() if k != "url"})
+
+
+async def _person(house: House, keeper: Principal, name: str, label: str) -> dict[str, Any]:
+    """Whoever has this name, made if there is nobody; by another gateway, perhaps, in the same moment."""
+    rows = await house.store.rows(HOME_TENANT, "users", name=name)
+    if rows:
+        return rows[0]
+    try:
+        return await make_user(house, keeper, name, label, name)
+    except Refusal:
+        rows = await house.store.rows(HOME_TENANT, "users", name=name)
+        if not rows:
+            raise
+        return rows[0]
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -186,7 +186,7 @@ class AgentChannel:
                 return
             doubtful, channel.is_doubtful = channel.is_doubtful, False
             ended = _left_s(self._house, who) <= 0
-            if ended or (doubtful and not await socket.is_still_welcome(self._house.auth)):
+            if ended or (doubtful and not await socket.is_still_welcome(self._house.auth, True)):
                 await socket.close(4401, "this key is no longer valid")
                 return
             for delivery in found:
@@ -297,7 +297,7 @@ async def _stream(
             found = await channel.next(min(QUIET_S, _left_s(house, principal)))
             doubtful, channel.is_doubtful = channel.is_doubtful, False
             ended = _left_s(house, principal) <= 0
-            if ended or (doubtful and await house.auth.identify(proof) is None):
+            if ended or (doubtful and await house.auth.identify(proof, may_be_cached=False) is None):
                 return
             for delivery in found:
                 item = item_of(delivery)

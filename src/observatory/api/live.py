@@ -23,6 +23,8 @@ from observatory.daemons.publisher import PAGE, Feed, Row, item_of
 from observatory.errors import StoreError
 from observatory.state import Principal
 
+# Users, keys, roles and tenants: what changes who may read.
+OF_ACCESS = tuple(b'"event_type":"%s' % word for word in (b"key_", b"user_", b"role_", b"tenant_"))
 TOPICS = ("messages", "events", "gateway:violations", entropy.TOPIC)
 encode = msgspec.json.encode
 
@@ -94,7 +96,8 @@ class Live:
             if not rows:
                 await feed.wait(cursor)
                 continue
-            if not await socket.is_still_welcome(self._house.auth):
+            doubtful = any(is_of_access(row.event.record) for row in rows)
+            if not await socket.is_still_welcome(self._house.auth, doubtful):
                 await socket.close(4401, "this key is no longer valid")
                 return
             told = [(topic, await self._told(principal, topic, rows)) for topic in wish.topics]
@@ -110,6 +113,11 @@ class Live:
         if topic == entropy.TOPIC:
             return await entropy.live_items(self._house, principal.tenant_id, rows)
         return _items(topic, rows)
+
+
+def is_of_access(record: bytes) -> bool:
+    """Whether somebody's access may be another after this event: it may have been written anywhere."""
+    return any(mark in record for mark in OF_ACCESS)
 
 
 def _items(topic: str, rows: list[Row]) -> list[object]:

@@ -58,9 +58,13 @@ class Socket:
         self._proof = {b"authorization": b"Bearer " + opening.key.encode()}
         return await auth.identify(self._proof) if opening.op == "auth" else None
 
-    async def is_still_welcome(self, auth: Auth) -> bool:
-        """Asked again before a long-lived reader is told more: its key may have been revoked (S52)."""
-        return await auth.identify(self._proof) is not None
+    async def is_still_welcome(self, auth: Auth, is_doubtful: bool = False) -> bool:
+        """Asked again before a long-lived reader is told more: its key may have been revoked (S52).
+
+        Once access is seen to have changed, what is remembered here does not count: another gateway changed
+        it, perhaps (S847).
+        """
+        return await auth.identify(self._proof, may_be_cached=not is_doubtful) is not None
 
     async def receive(self) -> bytes | None:
         """The next frame's bytes; None once the other side has closed, or the gateway stops."""
