@@ -172,7 +172,7 @@ class Outbox:
                 if self.closed:  # before we had found them: let go again
                     self._backlog.release()
                 self.changed.notify_all()
-        gateway = Gateway(self.door.url, self.door.key, self.delivery.timeout_s)
+        gateway = Gateway(self.door.url, self.door.key, self.delivery.timeout_s, self.door.trust)
         while True:
             try:
                 if not self._turn(gateway):
