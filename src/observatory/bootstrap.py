@@ -34,6 +34,7 @@ from observatory.daemons import deadlines, gatekeeper, journal, stager
 from observatory.daemons.alarms import Alarms
 from observatory.daemons.alert_levels import Levels
 from observatory.daemons.alerts import Alerts
+from observatory.daemons.certificates import Certificates
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
 from observatory.daemons.email import Email
@@ -52,6 +53,7 @@ from observatory.daemons.runner import Daemon, Runner
 from observatory.daemons.scheduler import Scheduler
 from observatory.daemons.sealer import Sealer
 from observatory.daemons.slack import Slack
+from observatory.daemons.tls import Tls
 from observatory.daemons.webhook_post import WebhookPost
 from observatory.daemons.webhooks import Webhooks
 from observatory.errors import NotDurable, StartupError, StoreError
@@ -148,6 +150,7 @@ async def built(
     """
     line = open_line(settings) if serving else None
     policy.settle(settings.policy_default)
+    tls = Tls(settings) if serving and settings.is_tls else None  # refused before anything is touched
     store = await open_store(settings)
     derived = await open_derived(settings, store)
     local = MemoryBus()
@@ -177,6 +180,14 @@ async def built(
     feed = Feed(store, time.time_ns)
     daemons["feed"] = feed.run
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
+    house.certificates = Certificates(house, tls)
+    auth.shown = house.certificates.note
+    daemons["certificates"] = house.certificates.run
+    if tls is not None:
+        tls.told = auth.serve
+        auth.serve(tls.names)
+        daemons["TLS files"] = tls.run
+    house.measured.append(house.certificates)
     house.mcp = mcp = McpServer(house.command, house.clock)
     daemons["mcp"] = mcp.run
     assert isinstance(store, HookRows)
@@ -214,7 +225,8 @@ async def built(
         house.webhooks = Webhooks(house, store, transports, Leader(store, "webhooks"))
         house.measured.append(house.webhooks)
         house.draining.append(house.webhooks)
-        levels = Levels(store, derived, house.sealer.refused, house.started_ns)
+        certified = house.certificates.readings
+        levels = Levels(store, derived, house.sealer.refused, house.started_ns, certified)
         house.alerts = Alerts(house, levels, Leader(store, "alerts"))
         house.measured.append(house.alerts)
         house.exporter = Exporter(house, house.federation.outward, Leader(store, "export"), bus)
@@ -342,7 +354,9 @@ async def furnish(house: House) -> None:
                 house, keeper, role=name, label=f"{name} key of this folder", user_id=user["user_id"]
             )
         known["agent_key"], _ = await make_key(house, keeper, role="agent", label="agent key of this folder")
-    write_private(path, {"url": house.url} | {k: v for k, v in known.items() if k != "url"})
+    told = {"url": house.url} | {k: v for k, v in known.items() if k not in ("url", "ca")}
+    authority = None if house.certificates.tls is None else house.certificates.tls.own_authority
+    write_private(path, told | ({} if authority is None else {"ca": authority}))
 
 
 async def _person(house: House, keeper: Principal, name: str, label: str) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Agent(msgspec.Struct, kw_only=True):
     evicted_ns: int | None = None
     cost: float = 0.0
     instructions_version: int = 0  # the newest it has acknowledged
+    certificate: str | None = None  # fingerprint of the one it last spoke with
     dirty: bool = False
 
 

@@ -20,7 +20,7 @@ from observatory.errors import StartupError
 VERSION = "0.1.0"
 PREFIX = "OBSERVATORY_"
 # Read by the SDK and by tests of this project, not by the server.
-FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG", "CHROMIUM"})
+FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG", "CHROMIUM", "CA", "CERT", "CERT_KEY"})
 DATABASES = ("postgresql://", "postgres://", "sqlite:///")
 
 # A time or a count that must be at least one.
@@ -77,6 +77,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     smtp_url: str = ""
     smtp_from: str = ""
     webhook_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=16 << 20)] = 1 << 20
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_key_passphrase_file: str = ""
+    tls_client_ca: str = ""
+    tls_client_certs: Literal["none", "optional", "required"] = "none"
+    tls_proxy_certs: tuple[str, ...] = ()
+    certificate_days: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 14
 
     @property
     def folder(self) -> Path:
@@ -89,6 +96,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def log_key_path(self) -> Path:
         return Path(self.log_key).expanduser() if self.log_key else self.folder / "log.key"
+
+    @property
+    def is_tls(self) -> bool:
+        return bool(self.tls_cert)
+
+    @property
+    def are_cookies_secure(self) -> bool:
+        """Said by the setting where a proxy speaks TLS for us; of itself where we do."""
+        return self.secure_cookies or self.is_tls
 
     @property
     def is_postgres(self) -> bool:
@@ -114,7 +130,35 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
             "a database URL begins with postgresql:// or sqlite:/// (three slashes and a path); "
             "leave it out for SQLite in the data folder"
         )
+    problem = _problem_of_tls(settings)
+    if problem is not None:
+        raise StartupError(problem)
     return settings
+
+
+def _problem_of_tls(settings: Settings) -> str | None:
+    """What does not belong together; whether the files are any good is seen when they are read."""
+    asked = settings.tls_client_certs
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        return "tls_cert and tls_key belong together: give both files, or neither"
+    if not settings.tls_cert:
+        given = [
+            name
+            for name in ("tls_key_passphrase_file", "tls_client_ca", "tls_proxy_certs")
+            if getattr(settings, name)
+        ]
+        given += [] if asked == "none" else ["tls_client_certs"]
+        return f"{given[0]} is given but no tls_cert; without TLS it would mean nothing" if given else None
+    if settings.tls_client_ca and asked == "none":
+        return (
+            "tls_client_ca is given but tls_client_certs is none: set it to optional or required, "
+            "or leave the authority out"
+        )
+    if asked != "none" and not settings.tls_client_ca:
+        return f"tls_client_certs is {asked} but no tls_client_ca says whose certificates are good"
+    if settings.tls_proxy_certs and asked == "none":
+        return "tls_proxy_certs is given but tls_client_certs is none: the proxy would be asked for nothing"
+    return None
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

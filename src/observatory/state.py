@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from observatory.ledger.chain import Head
+from observatory.protocol.certificates import Binding, Certificate
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext
 from observatory.protocol.redaction import RedactionBook
@@ -51,6 +52,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     access_version: int = 0
     expires_ns: int | None = None
+    # What the connection proved in its handshake; None when it showed none.
+    certificate: Certificate | None = None
 
     @property
     def entity_id(self) -> str:
@@ -85,6 +88,8 @@ class Rulebook(msgspec.Struct, frozen=True):
     detectors: DetectorSettings = DetectorSettings()
     # None as long as no rule was ever made.
     redaction: RedactionBook | None = None
+    # entity id of an agent -> the certificate without which nobody speaks as it
+    certificates: dict[str, Binding] = {}
 
 
 class Memory(msgspec.Struct):
@@ -313,6 +318,8 @@ class Act(msgspec.Struct):
     decide: Callable[[Desk], Verdict]
     wants: Wants = msgspec.field(default_factory=Wants)
     size: int = 1_024
+    # Entity id of the agent in whose name this is done; who is bound to a certificate must have shown it.
+    speaks_as: str | None = None
 
 
 Submission = Arrival | Breach | Act

@@ -34,6 +34,7 @@ class Server:
     """One gateway process. `http(role)` gives a client that carries that role's key."""
 
     verb = "serve"
+    verify: Any = True  # a gateway with TLS of its own: whom its clients trust, and what they show
 
     def __init__(
         self, folder: Path, *options: str, port: int = 0, environment: dict[str, str] | None = None
@@ -70,9 +71,12 @@ class Server:
         self.url = self.credentials["url"]
         self.port = int(self.url.rpartition(":")[2])
         try:
-            return httpx2.get(f"{self.url}/readyz", timeout=2, trust_env=False).status_code == 200
+            return self._ask_ready().status_code == 200
         except httpx2.TransportError:
             return False
+
+    def _ask_ready(self) -> httpx2.Response:
+        return httpx2.get(f"{self.url}/readyz", timeout=2, trust_env=False, verify=self.verify)
 
     @property
     def credentials(self) -> dict[str, str]:
@@ -93,7 +97,7 @@ class Server:
         if role not in self._clients:
             headers = {"Authorization": f"Bearer {self.key(role)}"} if role != "nobody" else {}
             self._clients[role] = httpx2.Client(
-                base_url=self.url, headers=headers, timeout=30, trust_env=False
+                base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=self.verify
             )
         return self._clients[role]
 

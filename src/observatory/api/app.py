@@ -31,6 +31,7 @@ from observatory.api.audit_records import audit_reading
 from observatory.api.auth import COOKIE
 from observatory.api.budgets import budgets
 from observatory.api.cascade import cascade_router
+from observatory.api.certificates import certificates_router
 from observatory.api.channel import channel
 from observatory.api.compare import compare
 from observatory.api.costs import costs
@@ -183,7 +184,7 @@ async def login(
         raise Refusal(
             verdict.code, verdict.answer.reason, "the sign-in could not be stored; try the link again"
         )
-    secure = house.settings.secure_cookies
+    secure = house.settings.are_cookies_secure
     cookie = Cookie(
         key=f"__Host-{COOKIE}" if secure else COOKIE,
         value=secret,
@@ -279,6 +280,7 @@ HANDLERS: list[Any] = [
     witness_router,
     hooks_router,
     hook_door,
+    certificates_router,
     registry,
     routing,
     channel,

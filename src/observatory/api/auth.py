@@ -13,11 +13,14 @@ import ipaddress
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Literal, Protocol
 
+import msgspec
+
+from observatory.protocol.certificates import Certificate
 from observatory.protocol.credentials import digest, public_id
 from observatory.settings import Settings
 from observatory.state import Principal
@@ -57,7 +60,9 @@ class Auth:
         self._vouched: dict[str, tuple[str, bytes]] = {}
         self._age = 0
         names = {"localhost", settings.host, *settings.allowed_hosts}
-        self._hosts = frozenset(name.lower() for name in names)
+        self._named = frozenset(name.lower() for name in names)
+        self._hosts = self._named
+        self.shown: Callable[[Principal], None] = lambda who: None  # told of who proved to hold a certificate
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
 
     def forget(self) -> None:
@@ -66,8 +71,25 @@ class Auth:
         self._hashes.clear()
         self._age += 1
 
-    async def identify(self, headers: Headers, may_be_cached: bool = True) -> Principal | None:
-        """The principal of a request by key, else by cookie; None when neither is good."""
+    def serve(self, names: Iterable[str]) -> None:
+        """Hosts that our own certificate names: no stranger's page reaches us under one."""
+        self._hosts = self._named | {name.lower() for name in names}
+
+    async def identify(
+        self, headers: Headers, may_be_cached: bool = True, certificate: Certificate | None = None
+    ) -> Principal | None:
+        """The principal of a request by key, else by cookie; None when neither is good.
+
+        `certificate` is what the connection proved; it makes nobody known, it only stays with who is.
+        """
+        found = await self._found(headers, may_be_cached)
+        if found is None or certificate is None:
+            return found
+        who = msgspec.structs.replace(found, certificate=certificate)
+        self.shown(who)
+        return who
+
+    async def _found(self, headers: Headers, may_be_cached: bool) -> Principal | None:
         bearer = headers.get(b"authorization")
         if bearer is not None:
             scheme, _, text = bearer.decode("latin-1").partition(" ")

@@ -29,6 +29,7 @@ from observatory.daemons.channel import BUFFER_BYTES, Channel, item_of
 from observatory.errors import GatewayStopped, ObservatoryError, QueueFull
 from observatory.gateway import access, inbox
 from observatory.ports import Delivery
+from observatory.protocol.certificates import Binding
 from observatory.protocol.identity import agent_entity_id
 from observatory.state import Principal, Verdict
 
@@ -38,6 +39,7 @@ MAX_IDS = 1_000
 WAITING_ACKS = 100  # frames of acknowledgements taken in before the first of them is durable
 LONGEST_POLL_S = 60
 QUIET_S = 15.0  # after so long a silent stream says that it lives
+NOT_SHOWN = "this agent is bound to a certificate, which this connection did not show"
 encode = msgspec.json.encode
 Wait = Annotated[
     float,
@@ -65,6 +67,16 @@ def may_listen(principal: Principal, agent_id: str) -> bool:
         return True
     tenant_id = principal.tenant_id
     return agent_entity_id(tenant_id, principal.agent_id) == agent_entity_id(tenant_id, agent_id)
+
+
+async def may_speak(house: House, who: Principal, agent_id: str, doubtful: bool) -> bool:
+    """Whether an open channel may go on: its agent may have been bound to a certificate since, and the one
+    that was shown may have ended."""
+    if not doubtful and (who.certificate is None or who.certificate.is_current(house.clock())):
+        return True
+    entity_id = agent_entity_id(who.tenant_id, agent_id)
+    rows = await house.store.rows(who.tenant_id, "agent_certificates", entity_id=entity_id, removed_ns=None)
+    return all(Binding(row["kind"], row["value"]).fits(who.certificate, house.clock()) for row in rows)
 
 
 async def arrive(house: House, who: Principal, agent_id: str, transport: str | None) -> inbox.Welcome:
@@ -156,7 +168,7 @@ class AgentChannel:
                 await socket.send(encode(hello))
                 await self._converse(socket, principal, agent_id, channel)
         except Refusal as refusal:
-            code = 4401 if refusal.code == 401 else 1013
+            code = {401: 4401, 403: 4403}.get(refusal.code, 1013)
             await socket.close(code, refusal.answer.detail or refusal.answer.reason)
         except ObservatoryError:
             await socket.close(1013, "the inbox cannot be read now; connect again, nothing is lost")
@@ -165,7 +177,7 @@ class AgentChannel:
         """Until either side ends: sending, hearing and acknowledging go on beside each other."""
         acks: asyncio.Queue[list[str]] = asyncio.Queue(WAITING_ACKS)
         tasks = [
-            asyncio.create_task(self._serve(socket, who, channel)),
+            asyncio.create_task(self._serve(socket, who, agent_id, channel)),
             asyncio.create_task(self._hear(socket, acks)),
             asyncio.create_task(self._acknowledge(socket, who, agent_id, acks)),
         ]
@@ -178,7 +190,7 @@ class AgentChannel:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, socket: Socket, who: Principal, channel: Channel) -> None:
+    async def _serve(self, socket: Socket, who: Principal, agent_id: str, channel: Channel) -> None:
         while not socket.closed:
             found = await channel.next(_left_s(self._house, who))
             if channel.closing:
@@ -188,6 +200,9 @@ class AgentChannel:
             ended = _left_s(self._house, who) <= 0
             if ended or (doubtful and not await socket.is_still_welcome(self._house.auth, True)):
                 await socket.close(4401, "this key is no longer valid")
+                return
+            if not await may_speak(self._house, who, agent_id, doubtful):
+                await socket.close(4403, NOT_SHOWN)
                 return
             for delivery in found:
                 await socket.send(encode({"type": "delivery", **item_of(delivery)}))
@@ -298,6 +313,8 @@ async def _stream(
             doubtful, channel.is_doubtful = channel.is_doubtful, False
             ended = _left_s(house, principal) <= 0
             if ended or (doubtful and await house.auth.identify(proof, may_be_cached=False) is None):
+                return
+            if not await may_speak(house, principal, agent_id, doubtful):
                 return
             for delivery in found:
                 item = item_of(delivery)

@@ -29,14 +29,17 @@ Event = MutableMapping[str, Any]
 class Visit:
     """One request on its way out: the code of its answer, seen as it passes."""
 
-    __slots__ = ("_send", "code")
+    __slots__ = ("_more", "_send", "code")
 
-    def __init__(self, send: Callable[[Event], Awaitable[None]]) -> None:
-        self._send, self.code = send, 0
+    def __init__(self, send: Callable[[Event], Awaitable[None]], *more: tuple[bytes, bytes]) -> None:
+        """`more`: headers of every answer on this connection."""
+        self._send, self._more, self.code = send, more, 0
 
     def __call__(self, event: Event) -> Awaitable[None]:
         if event["type"] == "http.response.start":
             self.code = event["status"]
+            if self._more:
+                event["headers"] = [*event["headers"], *self._more]
         return self._send(event)
 
 

@@ -31,6 +31,7 @@ from observatory.protocol.answers import Refused
 log = logging.getLogger("observatory.requests")
 MESSAGES = "/v1/messages"
 FOREIGN_HOST = "this Host is not served; add it to allowed_hosts (OBSERVATORY_ALLOWED_HOSTS)"
+STRICT = ((b"strict-transport-security", b"max-age=31536000"),)
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
@@ -41,6 +42,7 @@ class Face:
 
     def __init__(self, house: House) -> None:
         self._house = house
+        self._is_tls = house.settings.is_tls
         self._litestar = litestar_app(house)
         self._ingest = Ingest(house)
         self.otlp = OtlpIn(house, self._ingest)
@@ -53,7 +55,8 @@ class Face:
         if scope["type"] != "http":
             await self._enter(scope, receive, send)
             return
-        doors, visit, began = self._house.doors, Visit(send), time.perf_counter()
+        strict = STRICT if self._is_tls and not _is_local(scope) else ()
+        doors, visit, began = self._house.doors, Visit(send, *strict), time.perf_counter()
         doors.enter()
         try:
             await self._enter(scope, receive, visit)
@@ -112,6 +115,12 @@ class Face:
             await send({"type": "websocket.close", "code": 4404, "reason": "there is no such socket"})
         if socket.leaving:
             await socket.close(1001, STOPPING)
+
+
+def _is_local(scope: Event) -> bool:
+    """A browser keeps this for a name whatever the port: on this machine it would shut out its neighbours."""
+    host = next((text for name, text in scope["headers"] if name == b"host"), b"")
+    return host.partition(b":")[0].lower() == b"localhost"
 
 
 def _with_slashes_kept(raw_path: bytes) -> str:

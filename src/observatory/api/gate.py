@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from observatory.api.answers import Refusal
 from observatory.api.auth import Permission, allows
 from observatory.api.house import Call, House
+from observatory.api.shown import CERTIFICATE
 from observatory.gateway import access
 from observatory.state import Principal
 
 
 async def principal_of(request: Call, house: House) -> Principal:
     headers = dict(request.scope["headers"])
-    principal = await house.auth.identify(headers, may_be_cached=False)
+    shown: Any = request.scope.get(CERTIFICATE)
+    principal = await house.auth.identify(headers, may_be_cached=False, certificate=shown)
     if principal is None:
         raise Refusal(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…', or sign in")
     request.scope["observatory.who"] = principal  # type: ignore[typeddict-unknown-key]  # for the log

@@ -16,6 +16,7 @@ from observatory.api.insight_lag import InsightLag
 from observatory.api.otlp_seen import Seen
 from observatory.api.pace import Pace
 from observatory.daemons.alerts import Alerts
+from observatory.daemons.certificates import Certificates
 from observatory.daemons.child import Child
 from observatory.daemons.dispatcher import Dispatcher
 from observatory.daemons.exporter import Exporter
@@ -78,6 +79,7 @@ class House:
     webhooks: Webhooks = field(init=False)  # the same
     alerts: Alerts = field(init=False)  # the same
     exporter: Exporter = field(init=False)  # the same
+    certificates: Certificates = field(init=False)  # the same
     # At the doors without a key: one address, and one log that is known.
     knocks: Pace = field(default_factory=lambda: Pace(burst=512, per_s=64))
     offers: Pace = field(default_factory=lambda: Pace(burst=128, per_s=2))
@@ -110,8 +112,9 @@ class House:
     def url(self) -> str:
         """How people reach this gateway: what login links begin with."""
         host = self.settings.host
+        scheme = "https" if self.settings.is_tls else "http"
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-        return self.settings.public_url or f"http://{shown}:{self.settings.port}"
+        return self.settings.public_url or f"{scheme}://{shown}:{self.settings.port}"
 
     def principal_of_house(self, tenant_id: str) -> Principal:
         """The gateway acting by itself, as on first start."""

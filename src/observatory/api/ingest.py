@@ -18,10 +18,12 @@ import msgspec
 
 from observatory.api.auth import allows
 from observatory.api.house import House
+from observatory.api.shown import CERTIFICATE
 from observatory.api.sockets import Socket
 from observatory.errors import GatewayStopped, QueueFull
 from observatory.gateway.interceptor import Limits, NotJson, Violation, intercept
 from observatory.protocol.answers import Fault, Refused, Rejected
+from observatory.protocol.certificates import Certificate
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext, read_context
 from observatory.state import Arrival, Breach, Principal, Submission, Verdict
@@ -50,7 +52,7 @@ class Ingest:
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         try:
-            scope["observatory.who"] = principal = await self.admit(headers)
+            scope["observatory.who"] = principal = await self.admit(headers, scope.get(CERTIFICATE))
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if kind not in (JSON, NDJSON):
                 raise BodyError(
@@ -74,8 +76,8 @@ class Ingest:
             answer = encode(Refused(reason="stopping", detail=str(stopped)))
             await self._answer(send, 503, answer, [(b"retry-after", b"1")])
 
-    async def admit(self, headers: dict[bytes, bytes]) -> Principal:
-        principal = await self._house.auth.identify(headers)
+    async def admit(self, headers: dict[bytes, bytes], shown: Certificate | None) -> Principal:
+        principal = await self._house.auth.identify(headers, certificate=shown)
         if principal is None:
             raise BodyError(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…'")
         if b"authorization" not in headers and not self._house.auth.origin_is_ours(headers):

@@ -16,8 +16,10 @@ import msgspec
 
 from observatory.api.house import House
 from observatory.api.ingest import Receive, Scope, Send
+from observatory.api.shown import CERTIFICATE
 from observatory.protocol.answers import Refused
 from observatory.protocol.asgi import Answer, exchange
+from observatory.protocol.certificates import Certificate
 
 PATH = "/mcp"
 MOST_BYTES = 1 << 20
@@ -58,7 +60,10 @@ class McpDoor:
         if b"origin" in headers and not self._house.auth.origin_is_ours(headers):
             raise _Refusal(403, "foreign_origin", "this page may not use the MCP door; see allowed_origins")
         key = headers.get(b"authorization")
-        who = None if key is None else await self._house.auth.identify(headers, may_be_cached=False)
+        shown = scope.get(CERTIFICATE)
+        who = None
+        if key is not None:
+            who = await self._house.auth.identify(headers, may_be_cached=False, certificate=shown)
         if key is None or who is None:
             told = "send a valid key as 'Authorization: Bearer obs_…'"
             raise _Refusal(401, "unauthorized", told, (b"www-authenticate", b"Bearer"))
@@ -73,7 +78,7 @@ class McpDoor:
             await room.turned_away(who, no.reason)
             raise
         try:
-            return await room.answer(who, scope["headers"], body, partial(ask, self._app, key))
+            return await room.answer(who, scope["headers"], body, partial(ask, self._app, key, shown))
         finally:
             self._inside[who.tenant_id] -= 1
             self._inside += Counter()  # forgets who has none
@@ -107,14 +112,21 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
 
 
 async def ask(
-    app: Any, key: bytes, method: str, path: str, query: Mapping[str, Any], body: Any
+    app: Any,
+    key: bytes,
+    shown: Certificate | None,
+    method: str,
+    path: str,
+    query: Mapping[str, Any],
+    body: Any,
 ) -> tuple[int, Any]:
-    """One of our own doors, asked in this process with the caller's key: same guards, same answer."""
+    """One of our own doors, asked in this process with the caller's key and certificate: same guards, same
+    answer."""
     content = b"" if body is None else msgspec.json.encode(body)
     headers = [(b"host", b"localhost"), (b"authorization", key), (b"content-length", b"%d" % len(content))]
     if content:
         headers.append((b"content-type", b"application/json"))
-    code, _, answer = await exchange(app, method, path, headers, content, query)
+    code, _, answer = await exchange(app, method, path, headers, content, query, {CERTIFICATE: shown})
     try:
         return code, msgspec.json.decode(answer)
     except msgspec.MsgspecError:

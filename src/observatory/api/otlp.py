@@ -16,8 +16,10 @@ from typing import Any, Final, NamedTuple
 from observatory.api.house import House
 from observatory.api.ingest import BodyError, Ingest, Receive, Scope, Send
 from observatory.api.otlp_seen import Seen, Signal
+from observatory.api.shown import CERTIFICATE
 from observatory.errors import GatewayStopped, QueueFull
 from observatory.protocol import otlp_read
+from observatory.protocol.certificates import Certificate
 from observatory.protocol.otlp_records import Form, NotOtlp
 from observatory.protocol.otlp_reply import reply, trouble
 from observatory.protocol.otlp_wire import TooMuch
@@ -47,7 +49,7 @@ class OtlpIn:
         headers = dict(scope["headers"])
         form = FORMS.get(headers.get(b"content-type", b"").partition(b";")[0].strip().lower())
         try:
-            scope["observatory.who"] = who = await self._ingest.admit(headers)
+            scope["observatory.who"] = who = await self.admit(headers, scope.get(CERTIFICATE))
             if form is None:
                 detail = "send Content-Type application/x-protobuf or application/json"
                 raise BodyError(415, "unsupported_media_type", detail)
@@ -89,8 +91,8 @@ class OtlpIn:
         self.seen(who.tenant_id).note(signal, len(steps), len(wanted) - len(refused), len(refused), tally)
         return Outcome(len(refused) + tally.not_agents, _told(refused, tally))
 
-    async def admit(self, headers: dict[bytes, bytes]) -> Principal:
-        return await self._ingest.admit(headers)
+    async def admit(self, headers: dict[bytes, bytes], shown: Certificate | None) -> Principal:
+        return await self._ingest.admit(headers, shown)
 
     def _judge(self, who: Principal, now_ns: int, step: Step) -> Any:
         return self._ingest.judge(who, now_ns, step.context, step.body)

@@ -7,6 +7,7 @@ may pass is UNAVAILABLE, which every exporter tries again; one that will not is 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -14,7 +15,9 @@ from typing import Any, Final
 from observatory.api.ingest import BodyError
 from observatory.api.otlp import NotStored, OtlpIn
 from observatory.api.otlp_seen import Signal
+from observatory.daemons.tls import Tls
 from observatory.errors import GatewayStopped, QueueFull, StartupError
+from observatory.protocol.certificates import Certificate, NotACertificate, read, read_pem
 from observatory.protocol.otlp_records import NotOtlp
 from observatory.protocol.otlp_reply import CODES, reply
 
@@ -29,8 +32,12 @@ GRACE_S: Final = 5.0
 
 
 @asynccontextmanager
-async def served(door: OtlpIn, address: str, most_bytes: int) -> AsyncIterator[None]:
-    """While inside, gRPC is answered at `address` (`host:port`); with none, nothing happens."""
+async def served(door: OtlpIn, address: str, most_bytes: int, tls: Tls | None = None) -> AsyncIterator[None]:
+    """While inside, gRPC is answered at `address` (`host:port`); with none, nothing happens.
+
+    With TLS it has the gateway's certificate. A client's is asked for only where one is required: gRPC knows
+    no optional one.
+    """
     if not address:
         yield
         return
@@ -50,7 +57,10 @@ async def served(door: OtlpIn, address: str, most_bytes: int) -> AsyncIterator[N
         )
     )
     try:
-        taken = server.add_insecure_port(address)
+        if tls is None:
+            taken = server.add_insecure_port(address)
+        else:
+            taken = server.add_secure_port(address, _credentials(tls))
     except RuntimeError:
         taken = 0
     if not taken:
@@ -60,6 +70,39 @@ async def served(door: OtlpIn, address: str, most_bytes: int) -> AsyncIterator[N
         yield
     finally:
         await server.stop(GRACE_S)
+
+
+def _credentials(tls: Tls) -> Any:
+    """The files in force, looked at with each handshake: replaced ones count for the next."""
+    import grpc
+
+    required = tls.loaded.context.verify_mode is ssl.CERT_REQUIRED
+    served = tls.loaded
+
+    def made() -> Any:
+        roots = tls.loaded.authorities_pem if required else None
+        pairs = [(tls.loaded.key_pem, tls.loaded.chain_pem)]
+        return grpc.ssl_server_certificate_configuration(pairs, roots)
+
+    def fetched() -> Any:
+        nonlocal served
+        if tls.loaded is served:
+            return None  # as before
+        served = tls.loaded
+        return made()
+
+    return grpc.dynamic_ssl_server_credentials(made(), fetched, required)
+
+
+def _shown(context: Any) -> Certificate | None:
+    """What gRPC verified in the handshake."""
+    pem = (context.auth_context() or {}).get("x509_pem_cert")
+    if not pem:
+        return None
+    try:
+        return read(read_pem(pem[0])[0])
+    except NotACertificate:
+        return None
 
 
 class _Export:
@@ -78,7 +121,7 @@ class _Export:
             if name == "authorization"
         }
         try:
-            who = await self._door.admit(headers)
+            who = await self._door.admit(headers, _shown(context))
             async with self._room:
                 async with asyncio.timeout(READ_S):
                     request = await anext(requests, b"")

@@ -281,6 +281,7 @@ def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House, foun
         "messages": row["messages"],
         "first_seen_at": from_ns(row["first_seen_ns"]),
         "last_seen_at": from_ns(row["last_seen_ns"]) if row["last_seen_ns"] else None,
+        "certificate": row["certificate"],
     }
 
 

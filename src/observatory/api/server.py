@@ -13,16 +13,21 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from observatory.api import otlp_grpc
 from observatory.api.face import Face
 from observatory.api.house import House
+from observatory.api.shown import carrying, shown_by
 from observatory.api.sockets import GOODBYE
+from observatory.api.tls_door import TlsDoor
+from observatory.daemons.tls import Tls
 from observatory.errors import StartupError
 
 CLOSE_S = 2.0  # who does not say goodbye as well is not waited for longer
@@ -46,7 +51,29 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+class _Http(HttpToolsProtocol):
+    def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._tls = tls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        shown = None if self._tls is None else shown_by(transport)
+        if self._tls is not None and shown is not None:
+            self.app = carrying(self.app, shown, self._tls.proxies)
+
+
 class _Farewell(WebSocketsSansIOProtocol):
+    def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._tls = tls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        shown = None if self._tls is None else shown_by(transport)
+        if self._tls is not None and shown is not None:
+            self.app = carrying(self.app, shown, self._tls.proxies)
+
     def shutdown(self) -> None:
         """The door hears that nothing more is heard, answers what it has, and says goodbye itself (1001)."""
         if not self.handshake_complete or self.close_sent:
@@ -82,8 +109,26 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        tls = self._house.certificates.tls
+        if tls is None:
+            await super().startup(sockets)
+        else:
+            assert sockets is not None
+            self._open_tls(sockets[0], tls)
         self._ready()
+
+    def _open_tls(self, listener: socket.socket, tls: Tls) -> None:
+        """In uvicorn's place: it would keep one context for ever, and give a handshake a minute."""
+        make: Callable[[], asyncio.Protocol] = partial(
+            self.config.http_protocol_class,  # type: ignore[call-arg]
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        door = TlsDoor(listener, make, tls)
+        door.open(self.config.backlog)
+        self.servers = [door]  # type: ignore[list-item]
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._house.stopping = True
@@ -106,11 +151,12 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
     face = Face(house)
     if house.nats is not None:
         house.nats.open(face)
+    tls = house.certificates.tls
     config = uvicorn.Config(
         face,
         loop="uvloop",
-        http="httptools",
-        ws=_Farewell,
+        http=partial(_Http, tls=tls),  # type: ignore[arg-type]
+        ws=partial(_Farewell, tls=tls),  # type: ignore[arg-type]
         lifespan="off",
         log_config=None,  # `daemons/journal.py` has the say
         access_log=False,
@@ -119,5 +165,5 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         timeout_graceful_shutdown=settings.shutdown_s,  # type: ignore[arg-type]  # waited for as seconds
         h11_max_incomplete_event_size=65_536,
     )
-    async with otlp_grpc.served(face.otlp, settings.otlp_grpc, settings.request_bytes):
+    async with otlp_grpc.served(face.otlp, settings.otlp_grpc, settings.request_bytes, tls):
         await _Server(config, ready, house).serve(sockets=[listener])

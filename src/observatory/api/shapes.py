@@ -24,6 +24,7 @@ from observatory.api.alerts import AlertNotice
 from observatory.api.branch_costs import LINE_ANSWERS
 from observatory.api.budgets import BudgetItem, RemovedBudget
 from observatory.api.cascade_shapes import CASCADE_ANSWERS
+from observatory.api.certificates import CERTIFICATE_ANSWERS
 from observatory.api.dag_shapes import DAG_ANSWERS
 from observatory.api.detectors import DetectorAnswer
 from observatory.api.dry_run import DryRunAnswer
@@ -120,6 +121,8 @@ class AgentItem(msgspec.Struct, kw_only=True):
     messages: int
     first_seen_at: str
     last_seen_at: str | None
+    certificate: str | None
+    """Fingerprint of the one it last spoke with."""
 
 
 class HeartbeatAnswer(msgspec.Struct, kw_only=True):
@@ -266,6 +269,7 @@ class InboxAnswer(msgspec.Struct, kw_only=True):
 
 ANSWERS: dict[str, Any] = (
     CASCADE_ANSWERS
+    | CERTIFICATE_ANSWERS
     | FLEET_ANSWERS
     | PANEL_ANSWERS
     | ROOM_ANSWERS

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from observatory.api.auth import Auth, Headers
+from observatory.api.shown import CERTIFICATE
+from observatory.protocol.certificates import Certificate
 from observatory.state import Principal
 
 Event = MutableMapping[str, Any]
@@ -35,6 +37,7 @@ class Socket:
         self._receive = receive
         self._send = send
         self._proof: Headers = self.headers
+        self._shown: Certificate | None = scope.get(CERTIFICATE)
         self.closed = False
         self.leaving = False  # nothing more is heard, but what was is still answered
 
@@ -43,9 +46,9 @@ class Socket:
         await self._receive()  # websocket.connect
         await self._send({"type": "websocket.accept"})
         if b"authorization" in self.headers:
-            return await auth.identify(self.headers)
+            return await auth.identify(self.headers, certificate=self._shown)
         if b"cookie" in self.headers and auth.origin_is_ours(self.headers):
-            principal = await auth.identify(self.headers)
+            principal = await auth.identify(self.headers, certificate=self._shown)
             if principal is not None:
                 return principal
         first = await self.receive()
@@ -56,7 +59,9 @@ class Socket:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         self._proof = {b"authorization": b"Bearer " + opening.key.encode()}
-        return await auth.identify(self._proof) if opening.op == "auth" else None
+        if opening.op != "auth":
+            return None
+        return await auth.identify(self._proof, certificate=self._shown)
 
     async def is_still_welcome(self, auth: Auth, is_doubtful: bool = False) -> bool:
         """Asked again before a long-lived reader is told more: its key may have been revoked (S52).

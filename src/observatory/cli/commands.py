@@ -29,6 +29,8 @@ COMMANDS = {
     "users": ("access:users", "People: list, create, disable."),
     "tenants": ("access:tenants", "Tenants: list, create."),
     "versions": ("access:versions", "Accepted capability versions: list, set."),
+    "tls": ("tls:tls", "Certificates of a small authority of one's own: init, agent."),
+    "certificates": ("certificates:certificates", "Certificates: list, show, bind, unbind."),
 }
 # What acts on agents. Of these, words that cannot be meant so end with 2, a refusal of the gateway with 1.
 CONTROL = {

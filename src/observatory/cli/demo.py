@@ -81,7 +81,7 @@ def demo(
         )
         atlas.show_tour(door.url)
         head = _head(door)
-        live = stack.enter_context(feed(door.url, door.key, ("messages", "events"), head))
+        live = stack.enter_context(feed(door.url, door.key, ("messages", "events"), head, door.trust))
         wishes = ["--agents", str(agents), "--rate", str(rate), "--seed", str(seed), "--pace", str(pace)]
         wishes += [] if seconds is None else ["--seconds", str(seconds)]
         wishes += [word for name in incident or () for word in ("--incident", name)]

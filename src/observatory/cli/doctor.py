@@ -21,7 +21,9 @@ from observatory import settings as settings_module
 from observatory.cli.doctor_database import MOST_SKEW_S, Finding, database
 from observatory.cli.door import read_credentials
 from observatory.cli.terminal import CommandFailed, show_json, show_table
-from observatory.errors import StartupError
+from observatory.errors import ObservatoryError, StartupError
+from observatory.sdk.client import tls
+from observatory.sdk.credentials import find_trust
 from observatory.settings import VERSION, Settings
 
 LEAST_FREE = 1 << 30
@@ -120,9 +122,11 @@ def _answer(settings: Settings) -> tuple[str, httpx2.Response | None] | None:
         return None
     if known is None:
         return None
+    url = known["url"]
     try:
-        return known["url"], httpx2.get(f"{known['url']}/readyz", timeout=3, trust_env=False)
-    except httpx2.TransportError:
+        verify = tls(url, find_trust(authority=known.get("ca")))
+        return url, httpx2.get(f"{url}/readyz", timeout=3, trust_env=False, verify=verify)
+    except (httpx2.TransportError, ObservatoryError):
         return known["url"], None
 
 

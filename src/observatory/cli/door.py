@@ -19,9 +19,11 @@ from cyclopts import Parameter
 
 from observatory import settings as settings_module
 from observatory.cli.terminal import CommandFailed
+from observatory.sdk.client import tls, tls_trouble
+from observatory.sdk.credentials import Trust, find_trust
 
 TIMEOUT = httpx2.Timeout(60, connect=3)
-LOCAL = ("http://127.0.0.1:", "http://localhost:", "http://[::1]:")
+LOCAL = tuple(f"{s}://{h}:" for s in ("http", "https") for h in ("127.0.0.1", "localhost", "[::1]"))
 WHOSE = {
     "read": "a viewer's",
     "verify": "an auditor's or an operator's",
@@ -40,6 +42,11 @@ class Gateway:
     data: Annotated[str | None, Parameter(help="Folder whose credentials.json is used.")] = None
     url: Annotated[str | None, Parameter(help="The gateway's address, e.g. http://127.0.0.1:4800.")] = None
     key: Annotated[str | None, Parameter(help="An API key (obs_…); better in OBSERVATORY_KEY.")] = None
+    ca: Annotated[str | None, Parameter(help="PEM of the authority of its certificate; OBSERVATORY_CA.")] = (
+        None
+    )
+    cert: Annotated[str | None, Parameter(help="PEM of the certificate to show; OBSERVATORY_CERT.")] = None
+    cert_key: Annotated[str | None, Parameter(help="PEM of its key; OBSERVATORY_CERT_KEY.")] = None
 
 
 ANY = Gateway()
@@ -88,6 +95,17 @@ def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
     return url.rstrip("/"), key
 
 
+def trust_of(gateway: Gateway, url: str) -> Trust:
+    """Whom to trust and what to show there; the authority a folder names is believed for its own URL only."""
+    given = Trust(gateway.ca, gateway.cert, gateway.cert_key)
+    authority = None
+    if url.startswith("https:") and not (gateway.ca or os.environ.get("OBSERVATORY_CA")):
+        known = read_credentials(folder_of(gateway.data))
+        if known is not None and known["url"].rstrip("/") == url:
+            authority = known.get("ca")
+    return find_trust(given, os.environ, authority)
+
+
 class GatewayRefused(CommandFailed):
     """The gateway's own no: its sentence, and its whole answer."""
 
@@ -104,12 +122,21 @@ class Api:
     """A gateway's HTTP doors; every failure is a `CommandFailed` with a sentence."""
 
     def __init__(
-        self, url: str, key: str, timeout: httpx2.Timeout = TIMEOUT, *, is_own: bool = False
+        self,
+        url: str,
+        key: str,
+        timeout: httpx2.Timeout = TIMEOUT,
+        *,
+        is_own: bool = False,
+        trust: Trust | None = None,
     ) -> None:
         """`is_own`: the folder's, on this machine, so that a refusal need not say where it comes from."""
         self.url, self.key, self._is_own = url, key, is_own
+        self.trust = find_trust() if trust is None else trust
         headers = {"Authorization": f"Bearer {key}"}
-        self._client = httpx2.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
+        self._client = httpx2.Client(
+            base_url=url, headers=headers, timeout=timeout, trust_env=False, verify=tls(url, self.trust)
+        )
 
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         content = None if body is None else msgspec.json.encode(body)
@@ -121,8 +148,8 @@ class Api:
             raise CommandFailed(
                 f"the Observatory at {self.url} does not answer in time; is it overloaded?"
             ) from None
-        except (httpx2.TransportError, httpx2.InvalidURL):
-            raise CommandFailed(unanswered(self.url)) from None
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            raise CommandFailed(unanswered(self.url, error)) from None
         if answer.status_code < 400:
             try:
                 return msgspec.json.decode(answer.content)
@@ -134,8 +161,8 @@ class Api:
         """An answer that is not JSON, as it came."""
         try:
             answer = self._client.get(path, params=query)
-        except httpx2.TransportError:
-            raise CommandFailed(unanswered(self.url)) from None
+        except httpx2.TransportError as error:
+            raise CommandFailed(unanswered(self.url, error)) from None
         if answer.status_code >= 400:
             raise self._refusal(answer)
         return answer.content
@@ -182,16 +209,26 @@ def _whose(detail: str) -> str:
     return WHOSE.get(detail.rpartition(" ")[2], "an admin's")
 
 
-def unanswered(url: str) -> str:
+def unanswered(url: str, error: BaseException | None = None) -> str:
+    trouble = None if error is None else tls_trouble(error)
+    if trouble is not None:
+        return f"{url}: {trouble}"
     return f"no Observatory answers at {url}; start it with `observatory serve`"
+
+
+def door_of(gateway: Gateway, role: str = "admin") -> Api:
+    """Whoever opens it closes it."""
+    url, key = find(gateway, role)
+    return Api(url, key, trust=trust_of(gateway, url))
 
 
 @contextmanager
 def api(gateway: Gateway, role: str = "admin") -> Iterator[Api]:
     url, key = find(gateway, role)
     named = gateway.url or (gateway.data is None and os.environ.get("OBSERVATORY_URL"))
-    opened = Api(url, key, is_own=not named and url.startswith(LOCAL))
+    is_own = not named and url.startswith(LOCAL)
+    door = Api(url, key, is_own=is_own, trust=trust_of(gateway, url))
     try:
-        yield opened
+        yield door
     finally:
-        opened.close()
+        door.close()

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from observatory.cli.door import Api, Gateway, find
+from observatory.cli.door import Gateway, door_of
 from observatory.cli.log_check import Held
 from observatory.cli.terminal import CommandFailed, printable, say, show_json
 from observatory.ledger.bundle import MOST_BYTES
@@ -41,7 +41,7 @@ def fetch(gateway: Gateway, session: str, out: Path) -> None:
         raise CommandFailed(f"{out} exists already; choose another --out or remove it")
     if not out.absolute().parent.is_dir():
         raise CommandFailed(f"the folder {out.absolute().parent} does not exist; create it first")
-    door = Api(*find(gateway))
+    door = door_of(gateway)
     try:
         content = door.bytes(f"/v1/sessions/{quote(session, safe='')}/evidence")
     finally:

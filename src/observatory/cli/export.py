@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from observatory import settings as settings_module
 from observatory.cli import evidence, log_check
 from observatory.cli.asking import path_of
-from observatory.cli.door import Api, Gateway, GatewayRefused, find
+from observatory.cli.door import Api, Gateway, GatewayRefused, door_of
 from observatory.cli.exported import manifest_path, put, write_lines, written
 from observatory.cli.live import Frame, feed, item_of
 from observatory.cli.log_check import Claimed
@@ -124,7 +124,7 @@ def _from_database(
 def _from_gateway(
     gateway: Gateway, out: Path, tenant: str | None, span: tuple[int, int | None], payloads: bool
 ) -> Manifest:
-    door = Api(*find(gateway))
+    door = door_of(gateway)
     try:
         me = door.ask("GET", "/v1/whoami")
         if tenant not in (None, me["tenant_id"]):
@@ -141,7 +141,7 @@ def _from_gateway(
         head = End(newest[0]["hash_chain"]["sequence_number"], newest[0]["hash_chain"]["event_hash"])
     start, end = _range(span, head)
     try:
-        with feed(door.url, door.key, ("messages", "events"), start - 1) as connection:
+        with feed(door.url, door.key, ("messages", "events"), start - 1, door.trust) as connection:
             pages = _live_pages(iter(lambda: connection.frame(60), None), start, end, door)
             claim = log_check.claimed_by(told["checkpoint"], [key["vkey"] for key in told["vkeys"]])
             source = _source(me["tenant_id"], head, claim, (start, end))

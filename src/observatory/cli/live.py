@@ -13,6 +13,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from observatory.cli.door import unanswered
 from observatory.cli.terminal import CommandFailed
+from observatory.sdk.client import tls
+from observatory.sdk.credentials import Trust, find_trust
 
 MOST_S = 5.0
 SILENCE_S = 1.0
@@ -92,15 +94,24 @@ class Gone(CommandFailed):
 
 
 @contextmanager
-def feed(url: str, key: str, topics: Sequence[str], after: int | None) -> Iterator[Feed]:
+def feed(
+    url: str, key: str, topics: Sequence[str], after: int | None, trust: Trust | None = None
+) -> Iterator[Feed]:
     address = "ws" + url.removeprefix("http") + "/v1/live"
     headers = {"Authorization": f"Bearer {key}"}
+    context = tls(url, find_trust() if trust is None else trust) if url.startswith("https:") else None
     try:
         connection = connect(
-            address, additional_headers=headers, max_size=None, proxy=None, open_timeout=5, close_timeout=2
+            address,
+            additional_headers=headers,
+            max_size=None,
+            proxy=None,
+            open_timeout=5,
+            close_timeout=2,
+            ssl=context,
         )
-    except (OSError, InvalidHandshake, InvalidURI, TimeoutError, EOFError):
-        raise CommandFailed(unanswered(url)) from None
+    except (OSError, InvalidHandshake, InvalidURI, TimeoutError, EOFError) as error:
+        raise CommandFailed(unanswered(url, error)) from None
     wish: dict[str, Any] = {"op": "subscribe", "topics": list(topics)}
     with connection:
         opened = Feed(connection, url)
@@ -109,7 +120,12 @@ def feed(url: str, key: str, topics: Sequence[str], after: int | None) -> Iterat
 
 
 def follow(
-    url: str, key: str, topics: Sequence[str], after: int | None, silent: Callable[[], None] | None = None
+    url: str,
+    key: str,
+    topics: Sequence[str],
+    after: int | None,
+    silent: Callable[[], None] | None = None,
+    trust: Trust | None = None,
 ) -> Iterator[Frame]:
     """For ever: a lost connection is opened again and resumes where it ended. The first must succeed.
 
@@ -118,7 +134,7 @@ def follow(
     cursor, wait_s, was_open = after, 0.2, False
     while True:
         try:
-            with feed(url, key, topics, cursor) as connection:
+            with feed(url, key, topics, cursor, trust) as connection:
                 while True:
                     frame = connection.frame(SILENCE_S if silent else None)
                     if frame is None or frame.items:

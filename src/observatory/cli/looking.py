@@ -12,7 +12,7 @@ import msgspec
 
 from observatory.cli import log_check
 from observatory.cli.checking import Found, Leaves
-from observatory.cli.door import Api, Gateway, find
+from observatory.cli.door import Api, Gateway, door_of
 from observatory.cli.live import feed
 from observatory.cli.log_check import Held, LogFound
 from observatory.cli.terminal import CommandFailed, progress
@@ -31,7 +31,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def look(gateway: Gateway, tenant: str | None, kept: Held) -> Seen:
-    door = Api(*find(gateway))
+    door = door_of(gateway)
     try:
         me = door.ask("GET", "/v1/whoami")
         if tenant not in (None, me["tenant_id"]):
@@ -50,7 +50,7 @@ def _checked(door: Api, tenant_id: str, told: Any, head: Any, kept: Held) -> See
     check, leaves = ChainCheck(tenant_id), Leaves(0, sizes)
     with (
         progress(f"verifying {tenant_id}", last) as advance,
-        feed(door.url, door.key, ("events",), 0) as live,
+        feed(door.url, door.key, ("events",), 0, door.trust) as live,
     ):
         reached = 0
         while reached < last:

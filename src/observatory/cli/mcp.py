@@ -19,9 +19,10 @@ from typing import Any
 import httpx2
 import msgspec
 
-from observatory.cli.door import ANY, TIMEOUT, Gateway, find, unanswered
+from observatory.cli.door import ANY, TIMEOUT, Gateway, find, trust_of, unanswered
 from observatory.cli.terminal import CommandFailed, note
 from observatory.errors import ObservatoryError
+from observatory.sdk.client import tls
 
 LONGEST = 4 << 20
 AT_ONCE = 8
@@ -67,9 +68,9 @@ def lines(handle: int) -> Iterator[bytes]:
 class Bridge:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._client = httpx2.Client(timeout=TIMEOUT, trust_env=False)
+        self._clients: dict[str, httpx2.Client] = {}
         self._version: str | None = None
-        self._writing = threading.Lock()
+        self._writing, self._opening = threading.Lock(), threading.Lock()
         self._told: set[str] = set()
 
     def carry(self, line: bytes) -> None:
@@ -105,14 +106,14 @@ class Bridge:
             **self._headers(message),
         }
         try:
-            answer = self._client.post(f"{url}/mcp", content=line, headers=headers)
+            answer = self._client(url).post(f"{url}/mcp", content=line, headers=headers)
         except httpx2.TimeoutException:
             told = "does not answer in time; look whether it was done before you call again"
             raise CommandFailed(f"the Observatory at {url} {told}") from None
         except UnicodeEncodeError:
             raise CommandFailed("a key is obs_ and then letters and digits; give a good one") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise CommandFailed(unanswered(url)) from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise CommandFailed(unanswered(url, error)) from None
         if answer.status_code == 202:
             return None
         if answer.status_code == 421:
@@ -133,6 +134,13 @@ class Bridge:
         if isinstance(message, dict) and told.get("id") is None:  # refused before the id was read
             return msgspec.json.encode(told | {"id": message.get("id")})
         return answer.content.replace(b"\n", b"")
+
+    def _client(self, url: str) -> httpx2.Client:
+        with self._opening:
+            if url not in self._clients:
+                verify = tls(url, trust_of(self._gateway, url))
+                self._clients[url] = httpx2.Client(timeout=TIMEOUT, trust_env=False, verify=verify)
+            return self._clients[url]
 
     def _headers(self, message: Any) -> dict[str, str]:
         if not isinstance(message, dict) or message.get("method") == "initialize":
@@ -157,7 +165,8 @@ class Bridge:
                 return
 
     def close(self) -> None:
-        self._client.close()
+        for client in self._clients.values():
+            client.close()
 
 
 def _safe(text: str) -> str:

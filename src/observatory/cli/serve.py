@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -19,6 +19,18 @@ def serve(
     host: Annotated[str | None, Parameter(help="Address to listen on, 127.0.0.1 by default.")] = None,
     db: Annotated[str | None, Parameter(help="Database URL; SQLite in the data folder by default.")] = None,
     bus: Annotated[str | None, Parameter(help="nats://host:4222[/prefix]; in-process by default.")] = None,
+    tls_cert: Annotated[str | None, Parameter(help="PEM of the certificate to serve https with.")] = None,
+    tls_key: Annotated[str | None, Parameter(help="PEM of its key.")] = None,
+    tls_key_passphrase_file: Annotated[
+        str | None, Parameter(help="File of the key's passphrase, if it has one.")
+    ] = None,
+    tls_client_ca: Annotated[
+        str | None, Parameter(help="PEM of the authorities of clients' certificates.")
+    ] = None,
+    tls_client_certs: Annotated[
+        Literal["none", "optional", "required"] | None,
+        Parameter(help="Whether clients must show a certificate; none by default."),
+    ] = None,
     accept_rollback: Annotated[
         bool, Parameter(negative=(), help="Go on signing from less than was signed; it is recorded.")
     ] = False,
@@ -26,7 +38,9 @@ def serve(
     """Run the gateway. Without options: SQLite in ~/.observatory on http://127.0.0.1:4800."""
     from observatory.bootstrap import start
 
-    flags = {"data": data, "port": port, "host": host, "db": db, "bus": bus}
+    flags: dict[str, Any] = {"data": data, "port": port, "host": host, "db": db, "bus": bus}
+    flags |= {"tls_cert": tls_cert, "tls_key": tls_key, "tls_key_passphrase_file": tls_key_passphrase_file}
+    flags |= {"tls_client_ca": tls_client_ca, "tls_client_certs": tls_client_certs}
     start(settings_module.load(flags), accept_rollback)
 
 

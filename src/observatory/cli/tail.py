@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from cyclopts import Parameter
 
-from observatory.cli.door import ANY, Gateway, find
+from observatory.cli.door import ANY, Gateway, find, trust_of
 from observatory.cli.live import follow, plain
 from observatory.cli.terminal import note, printable, say
 
@@ -29,8 +29,8 @@ def tail(
 ) -> None:
     """Follow the live channel; a lost connection is resumed where it broke off."""
     url, key = find(gateway, "operator")
-    told = 0
-    for frame in follow(url, key, (topic,), after, lambda: note(f"waiting for {WORDS[topic]}…")):
+    told, trust = 0, trust_of(gateway, url)
+    for frame in follow(url, key, (topic,), after, lambda: note(f"waiting for {WORDS[topic]}…"), trust):
         if frame.type == "resync":
             note(f"fell too far behind; going on from number {frame.seq}")
         for raw in frame.items:

@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from observatory import settings as settings_module
 from observatory.cli import evidence, log_check, looking
 from observatory.cli.checking import Found, PayloadBreak, Segment, check_range
-from observatory.cli.door import Api, Gateway, find
+from observatory.cli.door import Gateway, door_of
 from observatory.cli.exported import check_export
 from observatory.cli.log_check import LOG_CHECKS, Claimed, Held, LogBreak, LogFound
 from observatory.cli.terminal import CommandFailed, progress, say, show_json
@@ -62,6 +62,9 @@ def verify(
     export: Annotated[Path | None, Parameter(help="An export file; its manifest lies beside it.")] = None,
     url: Annotated[str | None, Parameter(help="Ask this gateway instead of reading its database.")] = None,
     key: str | None = None,
+    ca: Annotated[str | None, Parameter(help="PEM of the authority of its certificate.")] = None,
+    cert: Annotated[str | None, Parameter(help="PEM of the certificate to show there.")] = None,
+    cert_key: Annotated[str | None, Parameter(help="PEM of its key.")] = None,
     tenant: Annotated[str | None, Parameter(help="Only this tenant; without it: all.")] = None,
     from_: Annotated[int, Parameter(name="--from", help="First sequence number.")] = 1,
     to: Annotated[int | None, Parameter(help="Last sequence number; without it: the head.")] = None,
@@ -93,9 +96,12 @@ def verify(
     if export is not None:
         reports = [_of_export(export, tenant, kept)]
     elif is_address:
-        reports = [_of_gateway(Gateway(url=source, key=key), tenant, kept)]
+        reports = [
+            _of_gateway(Gateway(url=source, key=key, ca=ca, cert=cert, cert_key=cert_key), tenant, kept)
+        ]
     elif url is not None:
-        reports = [_by_gateway(url, key, tenant, (from_, to))]
+        where = Gateway(url=url, key=key, ca=ca, cert=cert, cert_key=cert_key)
+        reports = [_by_gateway(where, tenant, (from_, to))]
     else:
         place = settings_module.load({"data": data, "db": db}).database_url
         reports = [
@@ -216,8 +222,8 @@ def _report(
     )
 
 
-def _by_gateway(url: str, key: str | None, tenant: str | None, span: tuple[int, int | None]) -> Report:
-    gateway = Api(*find(Gateway(url=url, key=key)))
+def _by_gateway(where: Gateway, tenant: str | None, span: tuple[int, int | None]) -> Report:
+    gateway = door_of(where)
     try:
         begun = time.perf_counter()
         asked = {"tenant_id": tenant, "from_sequence": span[0], "to_sequence": span[1]}

@@ -1,4 +1,4 @@
-"""What stands now, as alert rules ask for it: silence, queues, circuits, money, gates, letters, the log.
+"""What stands now, as alert rules ask for it: silence, queues, circuits, money, gates, the log and more.
 
 Law: it only reads, one or two indexed questions for a condition, and only where a rule asks. What has no
 reading is nought. Silence counts only while this gateway listened: one that comes back after an hour finds
@@ -8,7 +8,7 @@ gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -28,15 +28,25 @@ GONE_NS = 3_600 * SECOND  # an evicted agent alarms so long
 MISSED_NS = 300 * SECOND  # and is missing from its capability so long: then the map has settled
 MOST = 1_000  # silent agents, and spenders, that are looked at
 LATE_S = 10.0  # a gateway without the key is no trouble while another signs
+Certified = Callable[[str, int], Awaitable[Readings]]
 
 
 class Levels:
-    def __init__(self, store: Any, costs: Costs, refused: Mapping[str, Refusal], started_ns: int) -> None:
-        """`refused`: whose log the sealer does not sign, and why, as it stands at any time."""
+    def __init__(
+        self,
+        store: Any,
+        costs: Costs,
+        refused: Mapping[str, Refusal],
+        started_ns: int,
+        certified: Certified | None = None,
+    ) -> None:
+        """`refused`: whose log the sealer does not sign, and why, as it stands at any time. `certified`: how
+        the tenant's certificates stand."""
         assert isinstance(store, AlertingRows) and isinstance(store, LogRows)
         self._rows: AlertingRows = store
         self._log: LogRows = store
         self._costs, self._refused, self._started_ns = costs, refused, started_ns
+        self._certified = certified
 
     async def read(
         self, tenant_id: str, condition: Condition, scope: Scope, least: float, now_ns: int
@@ -57,6 +67,8 @@ class Levels:
             return {"tenant": await self._waiting(tenant_id, now_ns)}
         if condition == "dead_letters_waiting":
             return {"tenant": Reading(await self._rows.letters_waiting(tenant_id))}
+        if condition == "certificate":
+            return {} if self._certified is None else await self._certified(tenant_id, now_ns)
         return {"tenant": await self._lag(tenant_id, now_ns)}
 
     def knows(self, rule: AlertRule, now_ns: int) -> bool:

@@ -36,6 +36,7 @@ PLACES = {
     "checkpoint_lag": "/forensics",
     "budget": "/forensics",
     "burn_rate": "/forensics",
+    "certificate": "/fleet?panel=certificates",
 }
 
 

@@ -1,10 +1,13 @@
 """Who may send what (ruling 13). Runs first: nothing of a message counts before its sender does.
 
 An agent's key sends only as an agent, a bound key only as its own, and never `decision_response` or
-`system_event`: an agent cannot approve itself. People send envelopes only in their own name.
+`system_event`: an agent cannot approve itself. People send envelopes only in their own name. Nobody, not even
+an admin, speaks as an agent that is bound to a certificate unless the connection has shown it (S860).
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
@@ -23,6 +26,13 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     tenant_id = principal.tenant_id
     agent = message.sender_type == "agent"
     passage.entity_id = agent_entity_id(tenant_id, message.sender_id) if agent else message.sender_id
+    if agent and memory.rulebook.certificates and passage.entity_id in memory.rulebook.certificates:
+        refused = uncertified(principal, passage.entity_id, memory, now_ns)
+        if refused is not None:
+            return refused
+        if principal.role == "agent" and principal.agent_id is None:
+            # The certificate says who it is, as a key bound to this agent would.
+            passage.principal = msgspec.structs.replace(principal, agent_id=message.sender_id)
     if principal.role == "admin":
         return None
     if principal.role == "agent":
@@ -47,6 +57,31 @@ def has_lapsed(principal: Principal, memory: Memory, now_ns: int) -> bool:
     """Revocation counts at once: what the door had cached is checked again under the lock."""
     expired = principal.expires_ns is not None and principal.expires_ns <= now_ns
     return expired or principal.key_id in memory.gone_keys
+
+
+def uncertified(who: Principal, entity_id: str, memory: Memory, now_ns: int) -> Verdict | None:
+    """The refusal of who speaks as an agent without the certificate it is bound to; None for all others."""
+    binding = memory.rulebook.certificates.get(entity_id)
+    if binding is None or who.key_id.startswith("sys_") or binding.fits(who.certificate, now_ns):
+        return None
+    shown = who.certificate
+    if shown is None:
+        problem = "this connection showed none"
+    elif not shown.is_current(now_ns):
+        problem = "the one this connection showed has ended, or is not valid yet"
+    else:
+        problem = "this connection showed another"
+    detail = f"this agent is bound to a certificate and speaks only with it; {problem}"
+    told = {
+        "reason": "certificate_required",
+        "key_id": who.key_id,
+        "entity_id": entity_id,
+        "bound_by": binding.kind,
+        "shown": None if shown is None else shown.fingerprint,
+    }
+    summary = f"refused to take {who.key_id} for an agent that is bound to a certificate: {problem}"
+    event = notice(who.tenant_id, "security_violation", summary, now_ns, who, told)
+    return Verdict(403, Refused(reason="certificate_required", detail=detail), [event])
 
 
 def _refusal(passage: Passage, now_ns: int, reason: str, detail: str) -> Verdict:

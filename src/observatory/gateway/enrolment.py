@@ -71,7 +71,12 @@ def register(who: Principal, agent_id: str, told: dict[str, str], now_ns: int) -
         answer = {"agent_id": agent.agent_id, "entity_id": entity_id, "created": is_new}
         return Verdict(201 if is_new else 200, answer, events, writes)
 
-    return Act(who, now_ns, decide, Wants(agents={entity_id}))
+    return Act(who, now_ns, decide, Wants(agents={entity_id}), speaks_as=_speaker(who, entity_id))
+
+
+def _speaker(who: Principal, entity_id: str) -> str | None:
+    """An agent's key speaks as the agent; a person who says this of it does not."""
+    return entity_id if who.role == "agent" else None
 
 
 def _takes_over(agent: Agent, told: dict[str, str]) -> bool:
@@ -134,7 +139,7 @@ def beat(who: Principal, agent_id: str, agent_no: int | None, told: dict[str, An
         }
         return Verdict(200, answer, events, writes)
 
-    return Act(who, now_ns, decide, wants, size=512)
+    return Act(who, now_ns, decide, wants, size=512, speaks_as=entity_id)
 
 
 def _beat(memory: Memory, agent: Agent, status: str | None, who: Principal, now_ns: int) -> Draft:
@@ -167,4 +172,5 @@ def leave_room(who: Principal, session_id: str, agent_id: str, now_ns: int) -> A
         answer = {"session_id": session_id, "agent_id": agent.agent_id, "state": state}
         return Verdict(200, answer, [] if event is None else [event])
 
-    return Act(who, now_ns, decide, Wants(agents={entity_id}, sessions={session_id}))
+    wants = Wants(agents={entity_id}, sessions={session_id})
+    return Act(who, now_ns, decide, wants, speaks_as=_speaker(who, entity_id))

@@ -112,7 +112,7 @@ def arrive(
         )
         return Verdict(200, welcome)
 
-    return Act(who, now_ns, decide, wants)
+    return Act(who, now_ns, decide, wants, speaks_as=entity_id)
 
 
 def _instruct(desk: Desk, who: Principal, agent: Agent, version: int) -> None:
@@ -193,7 +193,8 @@ def ack(
             _acked(desk, agent, done[start : start + AT_ONCE])
         return Verdict(200, answer)
 
-    return Act(who, now_ns, decide, wants, size=1_024 + 256 * len(ids))
+    size = 1_024 + 256 * len(ids)
+    return Act(who, now_ns, decide, wants, size, speaks_as=entity_id)
 
 
 def _acked(desk: Desk, agent: Agent, numbers: list[int]) -> None:

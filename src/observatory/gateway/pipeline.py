@@ -35,7 +35,7 @@ from observatory.ports import Transaction
 from observatory.protocol.answers import Accepted, Refused
 from observatory.protocol.identity import agent_entity_id, mint
 from observatory.rows import MessageRow, MessageState, Step
-from observatory.state import Arrival, Breach, Changes, Memory, Submission, Verdict, Wants
+from observatory.state import Act, Arrival, Breach, Changes, Memory, Submission, Verdict, Wants
 
 STAGES: tuple[Stage, ...] = (
     authority.check,
@@ -117,7 +117,9 @@ class Batch:
             return self._walk(item, memory, changes, scribe)
         if authority.has_lapsed(item.principal, memory, self._now_ns):
             return Verdict(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
-        verdict = self._breach(item, memory) if isinstance(item, Breach) else item.decide(scribe)
+        verdict = self._impostor(item, memory)
+        if verdict is None:
+            verdict = self._breach(item, memory) if isinstance(item, Breach) else item.decide(scribe)
         changes.writes += verdict.writes
         for event in verdict.events:
             scribe.append(event)
@@ -222,6 +224,18 @@ class Batch:
             state,
             notes,
         )
+
+    def _impostor(self, item: Breach | Act, memory: Memory) -> Verdict | None:
+        """Who is bound to a certificate is not spoken for without it, nor blamed for what others send."""
+        if not memory.rulebook.certificates:
+            return None
+        if isinstance(item, Act):
+            entity_id = item.speaks_as
+        else:
+            entity_id = None if item.agent_id is None else agent_entity_id(self._tenant_id, item.agent_id)
+        if entity_id is None:
+            return None
+        return authority.uncertified(item.principal, entity_id, memory, self._now_ns)
 
     def _breach(self, item: Breach, memory: Memory) -> Verdict:
         """A violation is told of by hash and rule; the body was never kept (ruling 12)."""

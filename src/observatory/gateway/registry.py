@@ -135,6 +135,8 @@ def heard(passage: Passage, memory: Memory) -> None:
     agent.last_seen_ns = max(agent.last_seen_ns, passage.received_ns)
     agent.violation_ns = None
     agent.messages += 1
+    shown = passage.principal.certificate
+    agent.certificate = None if shown is None else shown.fingerprint
     if passage.principal.is_bound:
         agent.trust_level = "tenant_verified"
     if memory.fleet:  # somebody in this batch asks for agents by type or cluster

@@ -97,7 +97,7 @@ def start(voice: Voice, asked: Beginning, now_ns: int) -> Act:
     wants = wants_of(asked.session_id, voice)
     if asked.predecessor_session_id is not None:
         wants.row("thought_sessions", asked.predecessor_session_id)
-    return Act(voice.who, now_ns, decide, wants)
+    return Act(voice.who, now_ns, decide, wants, speaks_as=voice.name)
 
 
 def _started_before(row: Row, voice: Voice, asked: Beginning, same_words: bool) -> Verdict:
@@ -162,7 +162,8 @@ def record(voice: Voice, said: Said, now_ns: int) -> Act:
     wants = wants_of(said.session_id, voice)
     wants.row("thought_tasks", task_key(said.session_id, said.task_id))
     wants.row("thought_records", said.record_id)
-    return Act(voice.who, now_ns, decide, wants, size=1_024 + len(said.content))
+    size = 1_024 + len(said.content)
+    return Act(voice.who, now_ns, decide, wants, size, speaks_as=voice.name)
 
 
 def _is_among(row: Row, words: Iterator[bytes]) -> bool:

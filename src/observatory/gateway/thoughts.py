@@ -150,4 +150,4 @@ def within(voice: Voice, session_id: str, now_ns: int, decide: Callable[[Desk, R
             return Verdict(404, Refused(reason="not_found", detail=UNKNOWN))
         return decide(desk, row)
 
-    return Act(voice.who, now_ns, decided, wants_of(session_id))
+    return Act(voice.who, now_ns, decided, wants_of(session_id), speaks_as=voice.name)

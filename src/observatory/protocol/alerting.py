@@ -29,8 +29,9 @@ Condition = Literal[
     "gate_age",
     "chain",
     "checkpoint_lag",
+    "certificate",
 ]
-Scope = Literal["tenant", "cluster", "capability", "agent", "session", "budget", "log"]
+Scope = Literal["tenant", "cluster", "capability", "agent", "session", "budget", "log", "certificate"]
 Compare = Literal["above", "below"]
 AlertSeverity = Literal["info", "warning", "error", "critical"]
 Direction = Literal["up", "down"]
@@ -143,6 +144,13 @@ KINDS: Final[dict[Condition, Kind]] = {
         ("tenant",),
         30,
         "critical",
+    ),
+    "certificate": Kind(
+        "a certificate in use ends soon or could not be replaced (1), or has ended (2)",
+        "",
+        ("certificate",),
+        1,
+        "error",
     ),
 }
 # What suggests more or fewer agents.
@@ -257,4 +265,6 @@ DEFAULTS: Final = (
     Default("A person is waited for", "gate_age", 300),
     Default("A proof does not hold", "chain", 1),
     Default("The log is not signed in time", "checkpoint_lag", 30, 10),
+    Default("A certificate ends soon", "certificate", 1),
+    Default("A certificate has ended", "certificate", 2),
 )

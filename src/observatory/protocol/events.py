@@ -100,6 +100,8 @@ SEVERITY: Final[dict[str, int]] = {
     "permission_granted": NOTICE,
     "permission_denied": WARN,
     "role_changed": NOTICE,
+    "certificate_bound": NOTICE,
+    "certificate_unbound": NOTICE,
     # clock and outside
     "job_created": NOTICE,
     "job_changed": NOTICE,

@@ -51,7 +51,7 @@ def client(door: Door, timeout_s: float) -> httpx2.AsyncClient:
             timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, 3.0)),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
             trust_env=not is_local(door.url),
-            verify=tls(door.url),
+            verify=tls(door.url, door.trust),
         )
         _clients[key] = made, 0
     shared, users = _clients[key]

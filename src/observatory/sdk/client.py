@@ -8,15 +8,20 @@ Keys and payloads never appear in its reasons.
 import email.utils
 import logging
 import math
+import os
 import ssl
 import time
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
+
+from observatory.sdk.credentials import NOTHING, Trust
+from observatory.sdk.errors import NotConfigured
 
 LONGEST_RETRY_AFTER_S = 600.0  # a broken header must not silence an agent for a year
 THREAD_PREFIX = "observatory-"
@@ -85,20 +90,39 @@ class NoChannel(Exception):
 class Gateway:
     """A kept connection to `POST {url}/v1/messages`."""
 
-    def __init__(self, url: str, key: str, timeout_s: float) -> None:
-        self._url = f"{url}/v1/messages"
-        self._http = httpx2.Client(
-            headers={"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"},
-            timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, 3.0)),
-            trust_env=not is_local(url),
-            verify=tls(url),
+    def __init__(self, url: str, key: str, timeout_s: float, trust: Trust = NOTHING) -> None:
+        self._url, self._key, self._timeout_s, self._trust = f"{url}/v1/messages", key, timeout_s, trust
+        self._mark = mark_of(trust)
+        self._http = self._opened()
+
+    def _opened(self) -> httpx2.Client:
+        return httpx2.Client(
+            headers={"Authorization": f"Bearer {self._key}", "Content-Type": "application/x-ndjson"},
+            timeout=httpx2.Timeout(self._timeout_s, connect=min(self._timeout_s, 3.0)),
+            trust_env=not is_local(self._url),
+            verify=tls(self._url, self._trust),
         )
+
+    def _renew(self) -> None:
+        """A certificate that was replaced on disk is shown from the next request on."""
+        mark = mark_of(self._trust)
+        if mark != self._mark:
+            fresh = self._opened()  # while the files cannot be read the old ones go on
+            self._http.close()
+            self._http, self._mark = fresh, mark
 
     def send(self, lines: Sequence[bytes]) -> Answered | Unsent:
         try:
+            if self._trust.cert is not None:
+                self._renew()
             response = self._http.post(self._url, content=b"\n".join(lines) + b"\n")
         except httpx2.HTTPError as exc:
+            told = tls_trouble(exc)
+            if told is not None:
+                return Unsent(f"{told} ({self._url})", needs_a_person=True)
             return Unsent(f"{type(exc).__name__} at {self._url}")
+        except NotConfigured as exc:
+            return Unsent(str(exc), needs_a_person=True)
         if response.status_code == 200:
             return read_lines(response.content)
         return unsent(response.status_code, response.headers.get("Retry-After"))
@@ -112,14 +136,67 @@ def is_local(url: str) -> bool:
     return urlsplit(url).hostname in _LOCAL
 
 
-def tls(url: str) -> ssl.SSLContext:
-    """Whom to trust: the system's authorities; for plain HTTP nobody, which spares loading them (0.1 s)."""
-    return _authorities() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def tls(url: str, trust: Trust = NOTHING) -> ssl.SSLContext:
+    """Whom to trust and what to show: the system's authorities, or those of a file; for plain HTTP nobody,
+    which spares loading them (0.1 s). NotConfigured with a sentence when a file cannot be used."""
+    if not url.startswith(("https:", "wss:")):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return _context(trust, mark_of(trust))
 
 
-@cache
-def _authorities() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
+def mark_of(trust: Trust) -> tuple[int, ...]:
+    """Changes when one of the files is replaced."""
+    marks = []
+    for path in trust:
+        try:
+            marks.append(0 if path is None else os.stat(path).st_mtime_ns)
+        except OSError:
+            marks.append(-1)
+    return tuple(marks)
+
+
+@lru_cache(maxsize=16)
+def _context(trust: Trust, mark: tuple[int, ...]) -> ssl.SSLContext:
+    if trust.ca is None:
+        context = httpx2.create_ssl_context()
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        with _named("OBSERVATORY_CA", trust.ca, "an authority's certificate"):
+            context.load_verify_locations(trust.ca)
+    if trust.cert is not None:
+        with _named("OBSERVATORY_CERT", trust.cert, "a certificate and its key, not encrypted"):
+            context.load_cert_chain(trust.cert, trust.cert_key, lambda: b"")
+    return context
+
+
+@contextmanager
+def _named(name: str, path: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotConfigured(f"{name}: {path} or the file beside it does not exist.") from None
+    except (ssl.SSLError, OSError):
+        raise NotConfigured(f"{name}: {path} cannot be used; it must hold {what}, in PEM form.") from None
+
+
+def tls_trouble(error: BaseException) -> str | None:
+    """What a failed handshake means; None when it was something else."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return None
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"the gateway's certificate is not trusted ({cause.verify_message}): "
+            "name its authority with OBSERVATORY_CA (--ca)"
+        )
+    if "ALERT" in (cause.reason or "").upper():
+        return (
+            "the gateway refused our certificate, or wants one and was shown none: "
+            "check OBSERVATORY_CERT and OBSERVATORY_CERT_KEY (--cert, --cert-key)"
+        )
+    return "no TLS can be spoken there; is it http:// instead of https://?"
 
 
 def read_lines(body: bytes) -> Answered | Unsent:

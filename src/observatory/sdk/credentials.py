@@ -4,6 +4,9 @@ Order: explicit arguments, `OBSERVATORY_URL` + `OBSERVATORY_KEY`, the `credentia
 `OBSERVATORY_DATA` folder, that of `~/.observatory`. A URL and a key are looked for separately, so a URL
 given by hand may use a key from the environment; but a key from a file is used only for that file's
 URL: it must never be sent to a stranger.
+
+Over https: whom to trust (`ca=`, `OBSERVATORY_CA`) and what to show (`cert=`, `cert_key=`,
+`OBSERVATORY_CERT`, `OBSERVATORY_CERT_KEY`); the folder's own gateway says in its file which authority is its.
 """
 
 import os
@@ -18,11 +21,23 @@ from observatory.protocol import nats, nats_wire
 from observatory.sdk.errors import NotConfigured
 
 
+class Trust(NamedTuple):
+    """Files, in PEM: whose certificates are believed beside the system's, and what is shown of our own."""
+
+    ca: str | None = None
+    cert: str | None = None
+    cert_key: str | None = None
+
+
+NOTHING = Trust()
+
+
 class Door(NamedTuple):
     url: str
     key: str
     data: Path
     """The folder that holds the spool."""
+    trust: Trust = NOTHING
 
     @property
     def is_nats(self) -> bool:
@@ -40,6 +55,7 @@ class Door(NamedTuple):
 class _Credentials(msgspec.Struct):
     url: str
     agent_key: str
+    ca: str | None = None
 
 
 def find_door(
@@ -47,17 +63,30 @@ def find_door(
     key: str | None = None,
     data: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] = os.environ,
+    trust: Trust = NOTHING,
 ) -> Door:
     """The gateway's address and key, or `NotConfigured` with a sentence that says what to do."""
     given = data or environ.get("OBSERVATORY_DATA")
     folder = Path(given).expanduser() if given else Path.home() / ".observatory"
     url, key = url or environ.get("OBSERVATORY_URL"), key or environ.get("OBSERVATORY_KEY")
+    authority = None
     if not (url and key):
-        url, key = _from_file(folder / "credentials.json", url, key)
-    return Door(_checked(url), key, folder)
+        url, key, authority = _from_file(folder / "credentials.json", url, key)
+    return Door(_checked(url), key, folder, find_trust(trust, environ, authority))
 
 
-def _from_file(path: Path, url: str | None, key: str | None) -> tuple[str, str]:
+def find_trust(
+    given: Trust = NOTHING, environ: Mapping[str, str] = os.environ, authority: str | None = None
+) -> Trust:
+    """`authority` is what the file of the gateway's own folder says, if the URL is out of it."""
+    cert = given.cert or environ.get("OBSERVATORY_CERT") or None
+    cert_key = given.cert_key or environ.get("OBSERVATORY_CERT_KEY") or None
+    if cert is None and cert_key is not None:
+        raise NotConfigured("A certificate's key but no certificate: set OBSERVATORY_CERT or pass cert=.")
+    return Trust(given.ca or environ.get("OBSERVATORY_CA") or authority, cert, cert_key)
+
+
+def _from_file(path: Path, url: str | None, key: str | None) -> tuple[str, str, str | None]:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=_Credentials)
     except FileNotFoundError:
@@ -73,7 +102,7 @@ def _from_file(path: Path, url: str | None, key: str | None) -> tuple[str, str]:
         raise NotConfigured(
             f"No key for {_shown(url)}: {path} is for {found.url}. Set OBSERVATORY_KEY or pass key=."
         )
-    return found.url, key or found.agent_key
+    return found.url, key or found.agent_key, found.ca
 
 
 _BOTH = "OBSERVATORY_URL and OBSERVATORY_KEY"

@@ -207,7 +207,7 @@ class Ear:
                 additional_headers={"Authorization": f"Bearer {self._door.key}"},
                 compression=None,
                 proxy=None if is_local(self._door.url) else True,
-                ssl=tls(self._door.url) if self._door.url.startswith("https:") else None,
+                ssl=tls(self._door.url, self._door.trust) if self._door.url.startswith("https:") else None,
                 open_timeout=self._delivery.timeout_s,
                 close_timeout=1.0,
                 max_size=FRAME_BYTES,

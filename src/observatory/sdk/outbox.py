@@ -39,7 +39,7 @@ def _gateway(door: Door, timeout_s: float) -> Way:
         from observatory.sdk.nats_gateway import NatsGateway
 
         return NatsGateway(door, timeout_s)
-    return Gateway(door.url, door.key, timeout_s)
+    return Gateway(door.url, door.key, timeout_s, door.trust)
 
 
 class Outbox:

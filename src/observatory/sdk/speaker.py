@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from observatory.sdk.client import Answer
-from observatory.sdk.credentials import find_door
+from observatory.sdk.client import Answer, tls
+from observatory.sdk.credentials import NOTHING, Trust, find_door
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.ear import Ear, close_all
 from observatory.sdk.errors import Rejected
@@ -19,6 +19,10 @@ from observatory.sdk.session import Line, current_line, open_line
 from observatory.sdk.step import Step
 
 HEARTBEAT_S = 15.0
+
+
+def _trust(*files: str | os.PathLike[str] | None) -> Trust:
+    return Trust(*(None if one is None else os.fspath(one) for one in files))
 
 
 class Speaker:
@@ -34,6 +38,9 @@ class Speaker:
         url: str | None = None,
         key: str | None = None,
         data: str | os.PathLike[str] | None = None,
+        ca: str | os.PathLike[str] | None = None,
+        cert: str | os.PathLike[str] | None = None,
+        cert_key: str | os.PathLike[str] | None = None,
         delivery: Delivery | None = None,
         on_reject: Callable[[Rejected], None] | None = None,
         outbox: Outbox | None = None,
@@ -51,7 +58,9 @@ class Speaker:
         self.identity |= {k: v for k, v in (("model", model), ("provider", provider)) if v is not None}
         self._owns_outbox = outbox is None
         if outbox is None:
-            door = find_door(url, key, data)
+            door = find_door(url, key, data, trust=_trust(ca, cert, cert_key))
+            if door.trust != NOTHING:
+                tls(door.url, door.trust)  # a file that cannot be used is told here, not in a thread
             outbox = Outbox(agent_id, door, delivery or Delivery(), on_reject=on_reject)
         self.outbox = outbox
         self.orders = Orders(agent_id, on_instruction)

@@ -85,6 +85,8 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "dead_letters": ("letter_id",),
     "alert_rules": ("tenant_id", "rule_id"),
     "alert_states": ("state_key",),
+    "agent_certificates": ("entity_id",),
+    "certificates": ("tenant_id", "slot"),
 }
 # Of these only rows that are not removed are loaded: what an act reads under the lock stays bounded.
 LIVE_ONLY = frozenset({"saved_views", "peers", "hooks", "webhook_endpoints", "alert_rules", "exporters"})

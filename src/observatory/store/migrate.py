@@ -23,7 +23,7 @@ from observatory.store.sqlite import connect
 
 SCRIPTS = Path(__file__).parent / "migrations"
 # Every revision, oldest first; a test compares with the scripts.
-REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
 NO_DRIVER = "PostgreSQL needs its driver: pip install 'hypervisor-observatory[postgres]'"
 LOCK = 0x0B5E70  # any constant: one advisory lock for "migrating this database"
 

@@ -1,4 +1,4 @@
-"""The tenant's rulebook as stored: versions, policies, budgets, routes, switches, instructions, detectors."""
+"""The tenant's rulebook as stored: versions, policies, budgets, routes, switches and what else is ruled."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from observatory.protocol.certificates import Binding
 from observatory.protocol.redaction import RedactionBook
 from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, Match, PolicyRule, Route
 from observatory.protocol.versions import VersionEntry
@@ -48,6 +49,11 @@ def read_rulebook(number: int, read: ReadAll) -> Rulebook:
         breakers=frozenset(row[0] for row in read("breakers", ("capability",))),
         detectors=_decoded(knobs.get("detectors"), DetectorSettings) or DetectorSettings(),
         redaction=_decoded(knobs.get("redaction"), RedactionBook),
+        certificates={
+            row[0]: Binding(row[1], row[2])
+            for row in read("agent_certificates", ("entity_id", "kind", "value", "removed_ns"))
+            if row[3] is None
+        },
     )
 
 

@@ -54,7 +54,7 @@ agents = _table(
     "tenant_id:t agent_no:i entity_id:t agent_id:t agent_type:t capability_version:t cluster_id:t model:t "
     "provider:t hub_address:t trust_level:t first_seen_ns:i last_seen_ns:i violation_ns:i messages:i "
     "display_name:t capabilities:t owner_id:t team_id:t workspace_id:t evicted_ns:i cost:f "
-    "instructions_version:i",
+    "instructions_version:i certificate:t",
 )
 sessions = _table(
     SHARED,
@@ -278,6 +278,17 @@ exporters = _table(
     "tenant_id:t exporter_id:t name:t protocol:t url:t headers:t filters:t state:t cursor:i rounds:i sent:i "
     "filtered:i refused:i sent_ns:i failures:i next_ns:i problem:t problem_ns:i created_ns:i created_by:t "
     "updated_ns:i removed_ns:i",
+)
+agent_certificates = _table(
+    SHARED,
+    "agent_certificates",
+    "tenant_id:t entity_id:t agent_id:t kind:t value:t bound_ns:i bound_by:t removed_ns:i",
+)
+certificates = _table(
+    SHARED,
+    "certificates",
+    "tenant_id:t slot:i fingerprint:t subject:t issuer:t serial:t names:t not_before_ns:i not_after_ns:i "
+    "first_seen_ns:i last_seen_ns:i key_ids:t",
 )
 house = _table(SHARED, "house", "name:t value:t")
 leases = _table(SHARED, "leases", "name:t holder:t epoch:i expires_ns:i ticked_ns:i")

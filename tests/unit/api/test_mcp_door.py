@@ -38,7 +38,7 @@ class Room:
 
 
 def house(room: Room | None) -> Any:
-    async def identify(headers: Any, may_be_cached: bool) -> Principal:
+    async def identify(headers: Any, may_be_cached: bool, certificate: Any) -> Principal:
         assert may_be_cached is False
         return OTHER if headers[b"authorization"].endswith(b"2") else WHO
 

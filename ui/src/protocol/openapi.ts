@@ -61,6 +61,13 @@ export type ActionDetail = {
   started_at?: string | null;
 };
 
+export type AgentCertificate = {
+  agent_id: string;
+  binding: BindingItem | null;
+  entity_id: string;
+  shown: CertificateItem | null;
+};
+
 export type AgentCommanded = {
   agent_id: string;
   command: "pause" | "unpause";
@@ -79,6 +86,7 @@ export type AgentItem = {
   agent_type: string | null;
   capabilities: string[];
   capability_version: string | null;
+  certificate: string | null;
   cluster_id: string | null;
   colour: string;
   display_name: string;
@@ -123,6 +131,13 @@ export type AgentSession = {
   tokens: number;
 };
 
+export type AgentsCertified = {
+  bound: number;
+  total: number;
+  using: number;
+  without: string[];
+};
+
 export type AlertDetail = {
   content: string;
   format?: "markdown" | "plain" | null;
@@ -158,13 +173,13 @@ export type AlertNotice = {
 
 export type AlertRuleBody = {
   compare?: "above" | "below";
-  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag";
+  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag" | "certificate";
   cooldown_s?: number;
   enabled?: boolean;
   endpoint_ids?: string[];
   for_s?: number;
   name: string;
-  scope?: "tenant" | "cluster" | "capability" | "agent" | "session" | "budget" | "log" | null;
+  scope?: "tenant" | "cluster" | "capability" | "agent" | "session" | "budget" | "log" | "certificate" | null;
   severity?: "info" | "warning" | "error" | "critical" | null;
   target?: string | null;
   threshold?: number | null;
@@ -287,6 +302,19 @@ export type BadSettings = {
   faults: Fault[];
   reason?: "bad_settings";
   status?: "refused";
+};
+
+export type BindingBody = {
+  kind?: "fingerprint" | "uri" | "dns" | "subject" | null;
+  pem?: string | null;
+  value?: string | null;
+};
+
+export type BindingItem = {
+  bound_at: string;
+  bound_by: string;
+  kind: "dns" | "fingerprint" | "subject" | "uri";
+  value: string;
 };
 
 export type BlastAnswer = {
@@ -491,6 +519,32 @@ export type CausesAnswer = {
   truncated: boolean;
 };
 
+export type CertificateItem = {
+  agents: string[];
+  bound: string[];
+  days_left: number;
+  fingerprint: string;
+  first_seen_at: string | null;
+  in_use: boolean;
+  issuer: string;
+  key_ids: string[];
+  last_seen_at: string | null;
+  names: string[];
+  not_after: string;
+  not_before: string;
+  serial: string;
+  standing: "current" | "expired" | "expiring" | "not_yet";
+  subject: string;
+  use: "authority" | "client" | "server";
+};
+
+export type CertificatesAnswer = {
+  agents: AgentsCertified;
+  items: CertificateItem[];
+  next_cursor: string | null;
+  tls: TlsStanding;
+};
+
 export type ChainVerdict = {
   first_broken_index: number | null;
   records: number;
@@ -600,10 +654,10 @@ export type ComparedStep = {
 };
 
 export type ConditionItem = {
-  condition: "breaker" | "budget" | "burn_rate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
   counts_events: boolean;
   scalable: boolean;
-  scopes: ("agent" | "budget" | "capability" | "cluster" | "log" | "session" | "tenant")[];
+  scopes: ("agent" | "budget" | "capability" | "certificate" | "cluster" | "log" | "session" | "tenant")[];
   text: string;
   threshold: number;
   unit: string;
@@ -2335,7 +2389,7 @@ export type OnPath = {
 };
 
 export type OpenAlert = {
-  condition: "breaker" | "budget" | "burn_rate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
   link: string;
   muted: boolean;
   name: string;
@@ -3000,7 +3054,7 @@ export type RuleBody = {
 export type RuleItem = {
   amount: number | null;
   compare: "above" | "below";
-  condition: "breaker" | "budget" | "burn_rate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
   cooldown_s: number;
   created_at: string;
   created_by: string;
@@ -3013,7 +3067,7 @@ export type RuleItem = {
   open: number;
   purpose: "alert" | "scaling";
   rule_id: string;
-  scope: "agent" | "budget" | "capability" | "cluster" | "log" | "session" | "tenant";
+  scope: "agent" | "budget" | "capability" | "certificate" | "cluster" | "log" | "session" | "tenant";
   severity: "critical" | "error" | "info" | "warning";
   target: string | null;
   threshold: number;
@@ -3064,14 +3118,14 @@ export type RunPage = {
 export type ScalingTriggerBody = {
   amount?: number;
   compare?: "above" | "below";
-  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag";
+  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag" | "certificate";
   cooldown_s?: number;
   direction: "up" | "down";
   enabled?: boolean;
   endpoint_ids?: string[];
   for_s?: number;
   name: string;
-  scope?: "tenant" | "cluster" | "capability" | "agent" | "session" | "budget" | "log" | null;
+  scope?: "tenant" | "cluster" | "capability" | "agent" | "session" | "budget" | "log" | "certificate" | null;
   severity?: "info" | "warning" | "error" | "critical" | null;
   target?: string | null;
   threshold?: number | null;
@@ -3670,6 +3724,15 @@ export type TimesAnswer = {
   warnings: string[];
 };
 
+export type TlsStanding = {
+  client_certs: "none" | "optional" | "required";
+  configured: boolean;
+  problem: string | null;
+  proxies: number;
+  setup: string;
+  warn_days: number;
+};
+
 export type Trial = {
   message: Record<string, unknown>;
   rule?: NewRedaction | null;
@@ -3979,6 +4042,9 @@ export interface Answers {
   "GET /v1/agents": PageOfAgentItem;
   "POST /v1/agents": AgentItem;
   "GET /v1/agents/{agent_id}": AgentItem;
+  "DELETE /v1/agents/{agent_id}/certificate": AgentCertificate;
+  "GET /v1/agents/{agent_id}/certificate": AgentCertificate;
+  "PUT /v1/agents/{agent_id}/certificate": AgentCertificate;
   "POST /v1/agents/{agent_id}/evict": Evicted;
   "GET /v1/agents/{agent_id}/inbox": InboxAnswer;
   "POST /v1/agents/{agent_id}/inbox/ack": Acked;
@@ -4017,6 +4083,7 @@ export interface Answers {
   "PUT /v1/budgets": BudgetItem;
   "DELETE /v1/budgets/{budget_id}": RemovedBudget;
   "GET /v1/capabilities": PageOfCapabilityItem;
+  "GET /v1/certificates": CertificatesAnswer;
   "GET /v1/compare": CompareAnswer;
   "GET /v1/costs": CostsAnswer;
   "GET /v1/costs/branches": LinesAnswer;
@@ -4211,6 +4278,7 @@ export interface Answers {
 
 export interface Bodies {
   "POST /v1/agents": NewAgent;
+  "PUT /v1/agents/{agent_id}/certificate": BindingBody;
   "POST /v1/agents/{agent_id}/evict": Dismissal;
   "POST /v1/agents/{agent_id}/inbox/ack": AckIds;
   "POST /v1/agents/{agent_id}/pause": Ordered;

@@ -13,6 +13,7 @@ import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
 import { useNames } from "~/widgets/people";
 import classes from "./agent/Agent.module.css";
 import { Beats } from "./agent/Beats";
+import { Certificate } from "./agent/Certificate";
 import { Cost } from "./agent/Cost";
 import { Drift } from "./agent/Drift";
 import { History } from "./agent/History";
@@ -66,6 +67,7 @@ function Opened({ agent, stale }: { agent: AgentItem; stale: Error | null }) {
             </div>
           </Panel>
           <About agent={agent} />
+          <Certificate agent={agent} />
         </div>
       </div>
     </section>

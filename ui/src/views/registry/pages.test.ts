@@ -45,6 +45,7 @@ function agent(agent_id: string, more: Partial<AgentItem> = {}): AgentItem {
     messages: 1,
     first_seen_at: "2026-11-16T10:00:00Z",
     last_seen_at: null,
+    certificate: null,
     ...more,
   };
 }

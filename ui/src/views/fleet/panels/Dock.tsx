@@ -1,11 +1,13 @@
-// Four panels docked below the map: those open side by side, those closed as a stack of headlines at the end,
-// so that a closed panel still says its figure. On a phone they are a tab strip with one open. What is open is
-// remembered by the browser: it is taste, not state to share.
+// Panels docked below the map: those open side by side, those closed as a stack of headlines at the end, so that
+// a closed panel still says its figure. On a phone they are a tab strip with one open. What is open is remembered
+// by the browser: it is taste, not state to share. Only a link to one panel (`panel=certificates`) opens it.
 import { UnstyledButton } from "@mantine/core";
 import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
 import { type ReactNode, useId } from "react";
 import { useRecords } from "~/live/useLive";
+import { useUrl } from "~/useUrl";
 import { money, ms, rate } from "~/widgets/words";
+import { Certificates, CertificatesNow } from "./Certificates";
 import { CostHeat } from "./CostHeat";
 import classes from "./Dock.module.css";
 import { Health, STATUS, StatusMark, useHealth, useReached } from "./Health";
@@ -26,6 +28,7 @@ const PANELS: readonly PanelOf[] = [
   { id: "cost", name: "Cost heatmap", Headline: CostNow, Body: CostHeat },
   { id: "health", name: "Health", Headline: HealthNow, Body: Health, still: true },
   { id: "latency", name: "Latency by region", Headline: LatencyNow, Body: Latency },
+  { id: "certificates", name: "Certificates", Headline: CertificatesNow, Body: Certificates, still: true },
 ];
 
 export const PHONE = "(max-width: 640px)";
@@ -35,15 +38,24 @@ export function Dock() {
   return phone ? <Tabs /> : <Row />;
 }
 
+// Five would be too narrow side by side; of these the last changes least, and says when it must be looked at.
+const CLOSED: string[] = ["certificates"];
+
 function Row() {
   const [closed, setClosed] = useLocalStorage<string[]>({
     key: "observatory.fleet.closed",
-    defaultValue: [],
+    defaultValue: CLOSED,
   });
-  const toggle = (id: string) =>
-    setClosed((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before, id]));
-  const open = PANELS.filter((panel) => !closed.includes(panel.id));
-  const away = PANELS.filter((panel) => closed.includes(panel.id));
+  const [search, setUrl] = useUrl();
+  const toggle = (id: string) => {
+    const isOpen = search.panel === id || !closed.includes(id);
+    if (search.panel === id) setUrl({ panel: null }, true);
+    setClosed((before) =>
+      isOpen ? [...before.filter((one) => one !== id), id] : before.filter((one) => one !== id),
+    );
+  };
+  const open = PANELS.filter((panel) => panel.id === search.panel || !closed.includes(panel.id));
+  const away = PANELS.filter((panel) => !open.includes(panel));
   return (
     <div className={classes.dock} data-low={open.length === 0 || undefined}>
       {open.map((panel) => (
@@ -87,10 +99,16 @@ function Head({ panel, open, onClick }: { panel: PanelOf; open: boolean; onClick
 }
 
 function Tabs() {
-  const [open, setOpen] = useLocalStorage<string>({
+  const [kept, setKept] = useLocalStorage<string>({
     key: "observatory.fleet.tab",
     defaultValue: "throughput",
   });
+  const [search, setUrl] = useUrl();
+  const open = PANELS.some((panel) => panel.id === search.panel) ? search.panel : kept;
+  const setOpen = (panel: string) => {
+    if (search.panel) setUrl({ panel: null }, true);
+    setKept(panel);
+  };
   const id = useId();
   const chosen = PANELS.find((panel) => panel.id === open);
   const onKeyDown = (event: React.KeyboardEvent) => {

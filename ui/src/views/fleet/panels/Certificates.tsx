@@ -1,0 +1,131 @@
+// Certificates: whose they are, when they end, which agents use one, and whether clients must show one; or that
+// TLS is not configured, and the command that begins it.
+import { Link } from "@tanstack/react-router";
+import { useAnswer } from "~/api/questions";
+import type { CertificateItem, CertificatesAnswer } from "~/protocol/openapi";
+import { ASKED, endsIn, foremost, nameOf, signOf } from "~/widgets/certificates";
+import { Tag } from "~/widgets/Mark";
+import { useNow } from "~/widgets/now";
+import { Empty, Shown } from "~/widgets/Panel";
+import { exact } from "~/widgets/words";
+import classes from "./Certificates.module.css";
+
+const FEW = 12;
+const USES: Record<CertificateItem["use"], string> = {
+  server: "this gateway",
+  authority: "authority of clients",
+  client: "client",
+};
+
+export function useCertificates() {
+  return useAnswer("/v1/certificates", {}, { every: 30_000, keep: true });
+}
+
+/** Beside the panel's name, also while it is closed. */
+export function CertificatesNow() {
+  const { data, error } = useCertificates();
+  const now = useNow();
+  if (!data) return error ? "unknown" : null;
+  if (!data.tls.configured) return "not configured";
+  if (data.tls.problem) return "! not replaced";
+  const first = foremost(data.items);
+  return first ? `${signOf(first.standing).mark} ${endsIn(first, now)}` : null;
+}
+
+export function Certificates() {
+  const asked = useCertificates();
+  return (
+    <Shown asked={asked} rows={5}>
+      {(answer) => (answer.tls.configured ? <Listed answer={answer} /> : <NotConfigured answer={answer} />)}
+    </Shown>
+  );
+}
+
+function NotConfigured({ answer }: { answer: CertificatesAnswer }) {
+  return (
+    <div className={classes.none}>
+      <Empty command={answer.tls.setup}>
+        Not configured: this gateway speaks without TLS, and no agent is known by a certificate. Where it
+        runs, this makes the files and says how to start with them:
+      </Empty>
+    </div>
+  );
+}
+
+function Listed({ answer }: { answer: CertificatesAnswer }) {
+  const { tls, agents, items } = answer;
+  const shown = items.filter((one) => one.in_use);
+  const unused = items.length - shown.length;
+  return (
+    <ul className={classes.list} aria-label="Certificates in use">
+      {tls.problem && (
+        <li role="alert" className={classes.problem}>
+          ! The new files are not in force, the old ones go on: {tls.problem}
+        </li>
+      )}
+      <li className={classes.said}>
+        {ASKED[tls.client_certs]}
+        {tls.proxies > 0 &&
+          ` ${tls.proxies} pinned ${tls.proxies === 1 ? "proxy speaks" : "proxies speak"} for others.`}
+      </li>
+      {shown.map((one) => (
+        <Certificate key={`${one.use} ${one.fingerprint}`} one={one} />
+      ))}
+      <li className={classes.said}>
+        {agents.total === 0
+          ? "No agent has spoken yet."
+          : `${agents.using} of ${agents.total} agents last spoke with a certificate, ${agents.bound} ${agents.bound === 1 ? "is" : "are"} bound to one.`}
+        {agents.without.length > 0 && (
+          <>
+            {" "}
+            Without: <Names names={agents.without} all={agents.total - agents.using} />
+          </>
+        )}
+        {unused > 0 &&
+          ` ${unused} more ${unused === 1 ? "was" : "were"} shown and ${unused === 1 ? "is" : "are"} in use no longer.`}
+      </li>
+    </ul>
+  );
+}
+
+function Certificate({ one }: { one: CertificateItem }) {
+  const now = useNow();
+  const sign = signOf(one.standing);
+  return (
+    <li data-standing={one.standing}>
+      <span className={classes.name} title={`${one.subject}\nSHA-256 ${one.fingerprint}`}>
+        {nameOf(one.subject)}
+      </span>
+      <time dateTime={one.not_after} title={exact(one.not_after)}>
+        <Tag tone={sign.tone}>
+          <span aria-hidden>{sign.mark}</span> {endsIn(one, now)}
+        </Tag>
+      </time>
+      <span className={classes.text}>
+        {USES[one.use]}, issued by <span title={one.issuer}>{nameOf(one.issuer)}</span>
+        {one.agents.length > 0 && (
+          <>
+            ; used by <Names names={one.agents} all={one.agents.length} />
+          </>
+        )}
+      </span>
+    </li>
+  );
+}
+
+function Names({ names, all }: { names: readonly string[]; all: number }) {
+  const few = names.slice(0, FEW);
+  return (
+    <>
+      {few.map((name, n) => (
+        <span key={name}>
+          {n > 0 && ", "}
+          <Link to="/registry/$agentId" params={{ agentId: name }}>
+            {name}
+          </Link>
+        </span>
+      ))}
+      {all > few.length && ` and ${all - few.length} more`}
+    </>
+  );
+}
