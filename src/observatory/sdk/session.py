@@ -63,6 +63,10 @@ class Line:
         """A second line from here; its first step has the same parent as this line's next one."""
         return type(self)(self._speaker, self._shared, self._tips)
 
+    def at(self, *tips: str) -> Self:
+        """A line of this session that goes on from these steps, in the order told."""
+        return type(self)(self._speaker, self._shared, tuple(dict.fromkeys(tips)))
+
     def join(self, *lines: "Line") -> Self:
         """Bring these lines together: this line's next step has all their tips as parents."""
         moved = [line for line in lines if line._tips != line._origin]
@@ -132,6 +136,15 @@ class Line:
     def _here(self) -> tuple["Line", "Speaker"]:
         return self, self._speaker
 
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """Code that runs in it belongs to this line, whichever agent says it."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
     def _enter(self) -> None:
         self._tokens.append(_current.set(self))
 
@@ -176,6 +189,23 @@ class Words:
         A person may have changed it: do what `tool_call` and `tool_input` of the approval say.
         """
         return run(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
+
+    def permit(
+        self,
+        intent: str,
+        *,
+        needs_approval: bool = False,
+        step_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask before doing it whether it may be done, and do what the approval says, as with `ask`.
+
+        The gateway's rules answer; a person does where a rule holds it, where something it follows from is
+        held, or with `needs_approval=True`: then it waits, at most `timeout`. A gateway that is away, or says
+        nothing for 5 s, forbids nothing (verdict `gateway_away`), but with `needs_approval` it is a no.
+        """
+        return run(gate.permit(Said(*self._here(), intent, step_id, fields, timeout), needs_approval))
 
     def remind(
         self,
