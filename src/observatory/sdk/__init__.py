@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from observatory.sdk.agent import Agent
     from observatory.sdk.aio import AsyncAgent, AsyncSession, AsyncStep
     from observatory.sdk.answers import Answer, Fault
+    from observatory.sdk.approval import Approval
     from observatory.sdk.delivery import Delivery
-    from observatory.sdk.errors import Cancelled, Denied, Lost, NotAnswered, NotConfigured, Rejected
-    from observatory.sdk.gate import Approval
+    from observatory.sdk.errors import (
+        Cancelled,
+        Denied,
+        Lost,
+        NotAnswered,
+        NotConfigured,
+        NotSupported,
+        Rejected,
+    )
     from observatory.sdk.outbox import Outbox
     from observatory.sdk.received import Decision, Handoff, Prompt, Received, Verdict
     from observatory.sdk.session import Session
@@ -42,6 +50,7 @@ __all__ = [
     "Lost",
     "NotAnswered",
     "NotConfigured",
+    "NotSupported",
     "Outbox",
     "Prompt",
     "Proof",
@@ -57,9 +66,9 @@ _PLACES = {
     "agent": ("Agent",),
     "aio": ("AsyncAgent", "AsyncSession", "AsyncStep"),
     "answers": ("Answer", "Fault"),
+    "approval": ("Approval",),
     "delivery": ("Delivery",),
-    "errors": ("Cancelled", "Denied", "Lost", "NotAnswered", "NotConfigured", "Rejected"),
-    "gate": ("Approval",),
+    "errors": ("Cancelled", "Denied", "Lost", "NotAnswered", "NotConfigured", "NotSupported", "Rejected"),
     "outbox": ("Outbox",),
     "received": ("Decision", "Handoff", "Prompt", "Received", "Verdict"),
     "session": ("Session",),

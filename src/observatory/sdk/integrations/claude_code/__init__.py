@@ -1,7 +1,7 @@
 """Claude Code's hooks: `observatory hook` (or `python -m observatory.sdk.integrations.claude_code`).
 
-One small process for each hook: the hook's JSON on stdin, the answer's on stdout. It imports neither the house nor
-the SDK's sender, and every call ends within its box but for a gate, which ends within its own.
+One small process for each hook: the hook's JSON on stdin, the answer's on stdout. It imports neither the
+house nor the SDK's sender, and every call ends within its box but for a gate, which ends within its own.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from observatory.errors import ObservatoryError
 from observatory.sdk.credentials import find_door
 from observatory.sdk.integrations.claude_code import events
 from observatory.sdk.integrations.claude_code.hook import Hook, Options, needs_approval
+from observatory.sdk.integrations.claude_code.memory import MOST_KEPT
 from observatory.sdk.integrations.claude_code.wire import Away, boxed
 
 __all__ = ["main"]
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"{exc}; nothing was recorded", BLOCK if options.ask else 1)
     try:
         return _run(event, options)
-    except Exception as exc:  # the runner: whatever fails here, the agent's work is not what pays for it
+    except Exception as exc:  # noqa: BLE001 - the runner: whatever fails here, the agent's work is not what pays for it
         return _failed(event, options, f"{type(exc).__name__}: {exc}")
 
 
@@ -84,8 +85,8 @@ def _finish(hook: Hook, answer: events.Json) -> None:
         _write(events.with_context(answer, hook.event, "\n\n".join(texts)) if texts else answer)
         if texts:
             with hook.memory.session() as session:
-                ids = [one.delivery_id for one in (*prompts, *late)]
-                session.given = [*session.given, *ids][-500:]
+                ids = [*(one.delivery_id for one in prompts), *(one.delivery_id for one in late)]
+                session.given = [*session.given, *ids][-MOST_KEPT:]
                 session.instructed = standing
     ids = [*hook.orders.take_acks(), *(one.delivery_id for one in hook.heard_late)]
     if ids:
@@ -101,7 +102,7 @@ def _late(body: dict[str, Any]) -> str:
 
 
 def _failed(event: events.Json, options: Options, why: str) -> int:
-    """Telemetry fails open, a gate closed. Only the beginning of a session is told to its user, not every step."""
+    """Telemetry fails open, a gate closed. Its user is told as a session begins, not at every step."""
     name = event.get("hook_event_name")
     is_permission = name == "PermissionRequest" and options.permissions
     if is_permission or (name == "PreToolUse" and needs_approval(event, options.ask)):

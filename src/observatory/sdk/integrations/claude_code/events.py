@@ -1,22 +1,19 @@
-"""What a hook of Claude Code says, as a step; and what it is answered. Pure, and shared with the Agent SDK's hooks.
+"""What a hook of Claude Code says, as a step, and what it is answered. Pure; the Agent SDK's hooks use it.
 
-Law: a hook or a member we do not know passes and is counted; what is long is cut and says so. Without a person's
-word nothing is answered, so that Claude Code's own permissions stay as they are: `allow` is said only for what a
-person approved at a gate.
+Law: a hook or a member we do not know passes and is counted. Without a person's word nothing is answered, so
+that Claude Code's own permissions stay as they are: `allow` is said only for what a person approved.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
+from observatory.sdk.approval import Approval
+from observatory.sdk.integrations.wording import changed_shape, changed_tool, clip, told_input, tool_name
 
 Json = dict[str, Any]
 AGENT_TYPE = "claude_code"
-TEXT_CHARS = 2_000
 INTENT_CHARS = 300
-INPUT_BYTES = 512 << 10
-CUT = "observatory_cut"
+TOO_LARGE = frozenset({"too_large", "sha256", "begins"})  # of an input that was only named
 
 # What each hook tells besides the common members. A member of a newer version is counted, not lost: hooks are
 # telemetry, and the transcript has it.
@@ -70,28 +67,17 @@ def intent_of(event: Json) -> str:
     """What the tool is called for: in the model's own words where the tool asks for them."""
     tool, given = tool_of(event), event.get("tool_input")
     said = given.get("description") if isinstance(given, dict) else None
-    return cut(said, INTENT_CHARS) if isinstance(said, str) and said.strip() else f"Call {tool}"
+    return clip(said, INTENT_CHARS) if isinstance(said, str) and said.strip() else f"Call {tool}"
 
 
 def tool_of(event: Json) -> str:
-    return str(event.get("tool_name") or "unknown tool")[:256]
-
-
-def input_of(event: Json) -> Any:
-    """Whole, so that a person can edit it; beyond what a message holds, its beginning and its hash."""
-    given = event.get("tool_input")
-    text = msgspec.json.encode(given)
-    if len(text) <= INPUT_BYTES:
-        return given
-    digest = hashlib.sha256(text).hexdigest()
-    return {CUT: f"{len(text)} bytes, sha256 {digest}", "beginning": cut(text.decode(), TEXT_CHARS)}
+    return tool_name(event.get("tool_name") or "unknown tool")
 
 
 def request_of(event: Json) -> Told:
-    """The step that asks before the tool runs."""
-    return Told(
-        intent_of(event), {"tool_call": tool_of(event), "tool_input": input_of(event), "status": "pending"}
-    )
+    """The step that asks before the tool runs; the input whole, so that a person can edit it."""
+    asked = told_input(event.get("tool_input"))
+    return Told(intent_of(event), {"tool_call": tool_of(event), "tool_input": asked, "status": "pending"})
 
 
 def told_of(event: Json) -> Told | None:
@@ -102,22 +88,24 @@ def told_of(event: Json) -> Told | None:
         case "SessionEnd":
             return Told(f"Session ends ({_word(event, 'reason')})", {"terminal": True})
         case "UserPromptSubmit":
-            return Told("Prompt: " + cut(_word(event, "prompt"), TEXT_CHARS), {})
+            return Told("Prompt: " + clip(_word(event, "prompt")), {})
         case "PostToolUse":
-            return Told(intent_of(event), _outcome(event, "success", summary(event.get("tool_response"))))
+            return _outcome(event, "Called", "success", event.get("tool_response"))
         case "PostToolUseFailure":
-            return Told(intent_of(event), _outcome(event, "failure", summary(event.get("error"))))
+            return _outcome(event, "Failed to call", "failure", event.get("error"))
         case "PermissionDenied":
-            return Told(intent_of(event), _outcome(event, "failure", summary(event.get("reason"))))
+            return _outcome(event, "Was not allowed to call", "failure", event.get("reason"))
         case "PermissionRequest":
             return Told(f"Asks its user to allow {tool_of(event)}", {"status": "pending"})
         case "Notification":
-            return Told("Notification: " + cut(_word(event, "message"), INTENT_CHARS), {})
+            return Told("Notification: " + clip(_word(event, "message"), INTENT_CHARS), {})
         case "SubagentStart":
-            return Told(f"Sub-agent begins: {_word(event, 'agent_type')}", {})
+            return Told(f"Sub-agent begins: {clip(_word(event, 'agent_type'), 100)}", {})
         case "SubagentStop":
             said = summary(event.get("last_assistant_message"))
-            return Told(f"Sub-agent ends: {_word(event, 'agent_type')}", {"tool_output_summary": said})
+            return Told(
+                f"Sub-agent ends: {clip(_word(event, 'agent_type'), 100)}", {"tool_output_summary": said}
+            )
         case "Stop":
             return Told("Answer", {"tool_output_summary": summary(event.get("last_assistant_message"))})
         case "StopFailure":
@@ -130,28 +118,23 @@ def told_of(event: Json) -> Told | None:
     return None
 
 
-def _outcome(event: Json, status: str, said: str | None) -> Json:
+def _outcome(event: Json, word: str, status: str, output: Any) -> Told:
     took = event.get("duration_ms")
-    return {
+    is_told = isinstance(took, int) and not isinstance(took, bool) and took >= 0
+    fields = {
         "tool_call": tool_of(event),
-        "tool_input": input_of(event),
         "status": status,
-        "tool_output_summary": said,
-        "duration_ms": took if isinstance(took, int) and not isinstance(took, bool) and took >= 0 else None,
+        "tool_output_summary": summary(output),
+        "duration_ms": took if is_told else None,
     }
+    return Told(f"{word} {tool_of(event)}", fields)
 
 
 def summary(value: Any) -> str | None:
-    """What a tool gave back, in at most so many characters."""
+    """What a tool gave back, within the protocol's limits."""
     if isinstance(value, dict) and isinstance(value.get("stdout"), str):  # Bash: what was printed
         value = "\n".join(str(value[name]) for name in ("stdout", "stderr") if value.get(name))
-    if value is None or value == "":
-        return None
-    return cut(value if isinstance(value, str) else msgspec.json.encode(value).decode(), TEXT_CHARS)
-
-
-def cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… [+{len(text) - most} characters]"
+    return None if value is None or value == "" else clip(value)
 
 
 def _word(event: Json, name: str) -> str:
@@ -182,6 +165,19 @@ def allowed(event: Json, reason: str, tool_input: Any) -> Json:
     if tool_input is not None:
         told["updatedInput"] = tool_input
     return {"hookSpecificOutput": told}
+
+
+def granted(event: Json, approval: Approval) -> Json:
+    """What a person approved is what runs; what cannot run as it was approved does not run at all."""
+    tool, given = tool_of(event), approval.tool_input
+    by = f"{approval.by or 'a person'}" + (f": {approval.note}" if approval.note else "")
+    if not approval.edited:
+        return allowed(event, f"Approved by {by}", None)
+    if approval.tool_call != tool:
+        return denied(event, changed_tool(tool, approval))
+    if not isinstance(given, dict) or given.keys() >= TOO_LARGE:
+        return denied(event, changed_shape(tool))
+    return allowed(event, f"Approved with changes by {by}", given)
 
 
 def denied(event: Json, reason: str) -> Json:

@@ -1,8 +1,9 @@
 """One hook, from its input to its answer.
 
-Law: telemetry never takes longer than its box and never stands in the way: whatever fails, the work goes on and the
-step waits on disk. A gate is the other way round: while a person has paused or stopped the agent, or a request is
-held, the tool waits, and without a yes in time it does not run. Nothing is answered that nobody ordered.
+Law: telemetry never takes longer than its box and never stands in the way: whatever fails, the work goes on
+and the step waits on disk. A gate is the other way round: while a person has paused or stopped the agent, or a
+request is held, the tool waits, and without a yes in time it does not run. Nothing is answered that nobody
+ordered.
 """
 
 import contextlib
@@ -10,17 +11,19 @@ import os
 import time
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from observatory.protocol.identity import canonical_id
 from observatory.protocol.otel import trace_id_of_session
 from observatory.sdk.answers import Answer
+from observatory.sdk.approval import Approval
 from observatory.sdk.credentials import Door
 from observatory.sdk.errors import explain
+from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.claude_code import events, transcript
 from observatory.sdk.integrations.claude_code.events import Json, Told
 from observatory.sdk.integrations.claude_code.memory import MOST_KEPT, Memory, Session, Tool
-from observatory.sdk.integrations.claude_code.wire import Away, Hello, Wire
+from observatory.sdk.integrations.claude_code.wire import Away, Hello, NotAdmitted, Wire
 from observatory.sdk.orders import Orders, verdict_key, verdict_of
 from observatory.sdk.received import Received, Verdict
 from observatory.sdk.step import new_id, write_log
@@ -210,7 +213,7 @@ class Hook:
             step_id, line = self._request()
             answer, why = self._ask(line)
             if answer is None:
-                return self._no(f"it needs a person's approval, and {why}") if self.needs_approval else {}
+                return self._unasked(why)
             if not answer.accepted:
                 return self._refused(answer)
             if answer.state != "held":
@@ -238,12 +241,20 @@ class Hook:
     def _tool_key(self) -> str:
         return str(self.event.get("tool_use_id") or self.name)
 
-    def _ask(self, line: bytes) -> tuple[Answer | None, str]:
+    def _ask(self, line: bytes) -> tuple[Answer | None, Away]:
         box_s = GATE_BOX_S if self.needs_approval else self.options.box_s
         try:
-            return self.wire.say(line, box_s, keep=not self.needs_approval), ""
+            return self.wire.say(line, box_s, keep=not self.needs_approval), Away()
         except Away as why:
-            return None, str(why)
+            return None, why
+
+    def _unasked(self, why: Away) -> Json:
+        """As `permit` has it: an absent gateway forbids nothing that needs no approval; but who was shut out
+        may do nothing."""
+        if isinstance(why, NotAdmitted):
+            self._retreat()
+            return events.denied(self.event, f"{events.tool_of(self.event)} was not run: {why}")
+        return self._no(f"it needs a person's approval, and {why}") if self.needs_approval else {}
 
     def _verdict(self, step_id: str, until: float) -> Verdict | None:
         """What a person said; None when nobody did, it was cancelled, or only a pause had held it."""
@@ -268,16 +279,14 @@ class Hook:
         return verdict_of(item, events.tool_of(self.event), given)
 
     def _judged(self, verdict: Verdict, until: float) -> Json:
-        by, note = verdict.by or "a person", f": {verdict.note}" if verdict.note else ""
         if not verdict.approved:
             self._retreat()
-            words = {"expired": "Nobody approved this in time"}
-            return events.denied(self.event, words.get(verdict.verdict, f"Rejected by {by}") + note)
+            return events.denied(
+                self.event, wording.refusal(events.tool_of(self.event), approval_of(verdict))
+            )
         if not self._wait(self._is_free, until):  # approved, but paused meanwhile
             return self._no("the agent is paused or stopped, and nobody let it go on in time")
-        if (ending := self._ending()) is not None:
-            return ending
-        return approved(self.event, verdict.tool_call, verdict.tool_input, verdict.edited, f"{by}{note}")
+        return self._ending() or events.granted(self.event, approval_of(verdict))
 
     def _refused(self, answer: Answer) -> Json:
         """By a rule or a cap it is a no; for what is only our telemetry's fault the tool does not pay."""
@@ -286,7 +295,8 @@ class Hook:
             with self.memory.session() as session:
                 session.count(f"request refused with {answer.code} {answer.reason}")
             return {}
-        return events.denied(self.event, f"Refused by the Observatory ({answer.reason}): {explain(answer)}")
+        refused = Approval(False, answer.reason, explain(answer) or None)
+        return events.denied(self.event, wording.refusal(events.tool_of(self.event), refused))
 
     def _is_free(self) -> bool:
         return not self.orders.is_held(self.session_id)  # cancelled is not held
@@ -342,17 +352,9 @@ def needs_approval(event: Json, ask: tuple[str, ...]) -> bool:
     return any(fnmatchcase(events.tool_of(event), pattern) for pattern in ask)
 
 
-def approved(event: Json, tool_call: str | None, tool_input: Any, edited: bool, by: str) -> Json:
-    """What a person approved is what runs; what cannot run as it was approved does not run at all."""
-    if not edited:
-        return events.allowed(event, f"Approved by {by}", None)
-    if tool_call != events.tool_of(event):
-        return events.denied(
-            event, f"{by} approved {tool_call} in place of {events.tool_of(event)}: call that"
-        )
-    if not isinstance(tool_input, dict) or events.CUT in tool_input:
-        return events.denied(event, f"{by} edited the input into something that cannot be run")
-    return events.allowed(event, f"Approved with changes by {by}", tool_input)
+def approval_of(verdict: Verdict) -> Approval:
+    told = verdict.note, verdict.by, verdict.content, None, verdict.tool_call, verdict.tool_input
+    return Approval(verdict.approved, verdict.verdict, *told)
 
 
 def _cancelled(orders: Orders, session_id: str) -> str:

@@ -1,15 +1,15 @@
-"""What the transcript tells that hooks do not: tokens, the model, and what was thought before a tool was called.
+"""What the transcript tells that hooks do not: tokens, the model, what was thought before a tool was used.
 
-Law: only what was added since is read, and at most so much; an answer of the model stands in several lines, one
-for each block, and counts once. What cannot be read is skipped. Absent is absent: no tokens told is not zero.
+Law: only what was added since is read, and at most so much; an answer of the model stands in several lines,
+one for each block, and counts once. What cannot be read is skipped. No tokens told is not zero tokens.
 """
 
 from typing import Any, NamedTuple
 
 import msgspec
 
-from observatory.sdk.integrations.claude_code.events import TEXT_CHARS, cut
 from observatory.sdk.integrations.claude_code.memory import MOST_KEPT, Session
+from observatory.sdk.integrations.wording import clip, tokens
 
 MOST_BYTES = 4 << 20
 MOST_THOUGHTS = 5
@@ -36,7 +36,7 @@ class _Line(msgspec.Struct):
 
 def read(session: Session, path: object) -> Read:
     """What is new in the transcript at `path`; remembers in `session` how far it was read."""
-    tokens: int | None = None
+    spent: list[int | None] = []
     thoughts: list[str] = []
     for line in _new_lines(session, path):
         try:
@@ -47,15 +47,14 @@ def read(session: Session, path: object) -> Read:
             continue
         session.model = said.model if said.model and not said.model.startswith("<") else session.model
         thoughts += [
-            cut(text, TEXT_CHARS)
+            clip(text)
             for block in said.content
             if isinstance(text := block.get("text") or block.get("thinking"), str) and text.strip()
         ]
-        counts = [n for name in COUNTS if isinstance(n := said.usage.get(name), int)]
-        if counts and said.id not in session.counted:
+        if said.usage and said.id not in session.counted:
             session.counted = [*session.counted, said.id][-MOST_KEPT:]
-            tokens = (tokens or 0) + sum(counts)
-    return Read(tokens, session.model, thoughts[-MOST_THOUGHTS:])
+            spent.append(tokens(*(said.usage.get(name) for name in COUNTS)))
+    return Read(tokens(*spent), session.model, thoughts[-MOST_THOUGHTS:])
 
 
 def _new_lines(session: Session, path: object) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""The gateway as a hook's process reaches it: one kept connection of the standard library, every request in a box.
+"""The gateway as a hook's process reaches it: one kept connection of the standard library, requests in a box.
 
 Law: nothing here outlasts its box, whatever the network does: an alarm ends what a socket's timeout would not
 (a name that does not resolve, an answer that drips). It says `Away`; the caller decides what that means. The
@@ -29,6 +29,10 @@ BATCH_LINES, BATCH_BYTES = 500, 4 << 20
 
 class Away(Exception):
     """No answer came. The sentence says why; it holds no key and no payload."""
+
+
+class NotAdmitted(Away):
+    """The gateway is there and does not take our key."""
 
 
 class Hello(msgspec.Struct):
@@ -80,10 +84,10 @@ class Wire:
         self._kept: http.client.HTTPConnection | None = None
 
     def say(self, line: bytes, within: float, *, keep: bool = True) -> Answer:
-        """Send it after what earlier hooks could not send. `Away`: it is on disk and goes out with a later one,
-        unless it is not to be kept: a request nobody will wait for any more.
+        """Send it after what earlier hooks could not send. `Away`: it is on disk and goes out with a later
+        one, unless it is not to be kept: a request nobody will wait for any more.
 
-        It is on disk before it leaves, so a hook that is killed here loses nothing; sent twice, it counts once.
+        On disk before it leaves: a hook that is killed here loses nothing; sent twice, it counts once.
         """
         folder = self._door.data / "spool"
         own = _spooled(folder, self._agent_id, self._door.url, line)
@@ -95,7 +99,7 @@ class Wire:
                     self._drain(spool)
                 [answer] = self._post([line])
             if not answer.is_final:
-                raise Away(_refused(answer.code))
+                raise _refused(answer.code)
             is_settled = True
         finally:
             for spool in older:
@@ -121,7 +125,7 @@ class Wire:
         body = b"\n".join(lines) + b"\n"
         status, answered = self._ask("POST", "/v1/messages", body, "application/x-ndjson")
         if status != 200:
-            raise Away(_refused(status))
+            raise _refused(status)
         try:
             return [_decode_answer(line) for line in answered.splitlines()]
         except msgspec.MsgspecError:
@@ -131,7 +135,7 @@ class Wire:
         with boxed(within):
             status, answered = self._ask("GET", f"{self._path}/inbox?wait=0&limit={INBOX_ITEMS}")
         if status != 200:
-            raise Away(_refused(status))
+            raise _refused(status)
         try:
             return _decode_page(answered).items
         except msgspec.MsgspecError:
@@ -151,7 +155,7 @@ class Wire:
             connection.request("GET", f"{self._path}/inbox", headers=headers)
             response = connection.getresponse()
             if response.status != 200:
-                raise Away(_refused(response.status))
+                raise _refused(response.status)
             name = ""
             while True:
                 left = until - time.monotonic()
@@ -213,12 +217,12 @@ def _spooled(folder: Path, name: str, url: str, line: bytes) -> Spool | None:
     return spool
 
 
-def _refused(status: int) -> str:
+def _refused(status: int) -> Away:
     if status in (401, 403):
-        return f"the gateway refuses this key ({status}): check OBSERVATORY_KEY"
+        return NotAdmitted(f"the gateway does not take this agent's key ({status}): check OBSERVATORY_KEY")
     if status in (404, 405, 415):
-        return f"no gateway at this address ({status}): check OBSERVATORY_URL"
-    return f"the gateway answered {status}"
+        return Away(f"no gateway at this address ({status}): check OBSERVATORY_URL")
+    return Away(f"the gateway answered {status}")
 
 
 _decode_answer = msgspec.json.Decoder(Answer).decode
