@@ -2,7 +2,7 @@
 
 Law: only the model is scripted. What asks it (Claude Code, the Agent SDK) is the real thing, so what the model
 was sent (`asked`) is what a real one would have been sent. A turn is a list of blocks: a text, or a tool and
-its input. Requests without tools are the client's own small questions (titles and the like) and are answered
+its input; or something to be done that gives one. Requests without tools are the client's own small questions (titles and the like) and are answered
 with a word; they use up no turn.
 """
 
@@ -10,20 +10,26 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Json = dict[str, Any]
 Block = str | tuple[str, Json]
 Turn = list[Block]
-USAGE = {"input_tokens": 100, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 3, "output_tokens": 7}
+Script = Turn | Callable[[], Turn]
+USAGE = {
+    "input_tokens": 100,
+    "cache_creation_input_tokens": 20,
+    "cache_read_input_tokens": 3,
+    "output_tokens": 7,
+}
 
 
 class ScriptedModel:
     """`turns` are answered in order; when they are used up, the last word is "done"."""
 
-    def __init__(self, *turns: Turn) -> None:
+    def __init__(self, *turns: Script) -> None:
         self.turns = [*turns]
         self.asked: list[Json] = []
         self._lock = threading.Lock()
@@ -47,7 +53,8 @@ class ScriptedModel:
             if not asked.get("tools"):
                 return self._n, ["ok"]
             self.asked.append(asked)
-            return self._n, self.turns.pop(0) if self.turns else ["done"]
+            n, turn = self._n, self.turns.pop(0) if self.turns else ["done"]
+        return n, turn if isinstance(turn, list) else turn()
 
     def sent(self, n: int = -1) -> str:
         """All the words of one request that had tools, as one text."""
@@ -82,7 +89,9 @@ class ScriptedModel:
                     events = b"".join(_events(n, turn, asked.get("model", "scripted")))
                     self._say(200, events, "text/event-stream")
                 else:
-                    self._say(200, json.dumps(_message(n, turn, asked.get("model"))).encode(), "application/json")
+                    self._say(
+                        200, json.dumps(_message(n, turn, asked.get("model"))).encode(), "application/json"
+                    )
 
             def _say(self, code: int, body: bytes, kind: str) -> None:
                 self.send_response(code)

@@ -1,8 +1,8 @@
 """One hook, from its input to its answer.
 
 Law: telemetry never takes longer than its box and never stands in the way: whatever fails, the work goes on
-and the step waits on disk. A gate is the other way round: while a person has paused or stopped the agent, or a
-request is held, the tool waits, and without a yes in time it does not run. Nothing is answered that nobody
+and the step waits on disk. A gate is the other way round: while a person has paused or stopped the agent, or
+a request is held, the tool waits, and without a yes in time it does not run. Nothing is answered that nobody
 ordered.
 """
 
@@ -158,6 +158,11 @@ class Hook:
         if read.model is not None:
             identity["model"] = read.model
         return write_log(meta, identity, None, told.intent, **fields, hitl_required=needs_approval)
+
+    def _thoughts(self, read: list[str]) -> list[str] | None:
+        """What was thought before; the answer itself is no thought about it."""
+        said = self.event.get("last_assistant_message")
+        return [one for one in read if one != said] or None
 
     def _say(self, line: bytes, within: float) -> Answer | None:
         try:

@@ -1,9 +1,9 @@
 """What one session's hooks leave for each other: tips, open tools, prompts given, what was not understood.
 
 Law: every hook is a process of its own and several run at once, so all of it is read, changed and written
-under one lock of the session's folder, and replaced as a whole: a hook killed half way leaves the state before
-or after it. Nobody holds that lock while it waits for a gateway or a person. Orders are one agent's,
-whatever its session, and lie beside the sessions' folders. What cannot be read is begun anew and counted, never fatal.
+under one lock of the session's folder, and replaced as a whole: a hook killed half way leaves the state as it
+was before or after it. Nobody holds that lock while it waits for a gateway or a person. Orders are one
+agent's, whatever its session, and lie beside the sessions' folders. What cannot be read is begun anew.
 """
 
 import contextlib
