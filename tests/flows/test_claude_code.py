@@ -1,4 +1,4 @@
-"""Claude Code itself, observed and held by its hooks: the real program, a scripted model, a person's commands."""
+"""Claude Code itself, observed and held by its hooks: the real program, a scripted model, a person."""
 
 from __future__ import annotations
 
@@ -139,6 +139,7 @@ def test_what_a_rule_holds_waits_for_a_person_whose_edit_runs_and_whose_no_is_to
     assert log.read_text() == "edited\n"
     assert "not on a Friday" in run.model.sent(2) and "a person rejected it" in run.model.sent(2)
     assert [step["state"] for step in project.steps(run.session_id)].count("rejected") == 1
+    assert project.holds() == [], "an outcome is not asked for again"
 
 
 class Line:
@@ -201,7 +202,7 @@ def test_without_a_gateway_work_goes_on_a_gate_stays_shut_and_nothing_is_lost_s8
         ("Prompt: do it", "success"),
         ("Run echo one >> log", "pending"),
         ("Called Bash", "success"),
-        ("Call Write", "skipped"),
+        ("Was not allowed to call Write", "skipped"),
         ("Answer", "success"),
         ("Session ends (other)", "success"),
         ("Notification: back", "success"),

@@ -1,6 +1,6 @@
 """`observatory claude-code`: put our hooks into a `settings.json` of Claude Code, take them out, look.
 
-What is changed is shown as a diff. A file that is no JSON, or whose hooks have another form, is left untouched.
+What is changed is shown as a diff. A file that is no JSON, or whose hooks have another form, is left alone.
 """
 
 from __future__ import annotations

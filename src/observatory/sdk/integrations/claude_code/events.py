@@ -80,6 +80,13 @@ def request_of(event: Json) -> Told:
     return Told(intent_of(event), {"tool_call": tool_of(event), "tool_input": asked, "status": "pending"})
 
 
+def refused_of(event: Json, why: str) -> Told:
+    """A request we said no to ourselves."""
+    return Told(
+        f"Was not allowed to call {tool_of(event)}", {"status": "skipped", "tool_output_summary": why}
+    )
+
+
 def told_of(event: Json) -> Told | None:
     """The step of any other hook; None for one that is no step."""
     match event.get("hook_event_name"):
@@ -119,10 +126,10 @@ def told_of(event: Json) -> Told | None:
 
 
 def _outcome(event: Json, word: str, status: str, output: Any) -> Told:
+    """What came of a tool call. It names the tool in words only, or a rule about it would hold it again."""
     took = event.get("duration_ms")
     is_told = isinstance(took, int) and not isinstance(took, bool) and took >= 0
     fields = {
-        "tool_call": tool_of(event),
         "status": status,
         "tool_output_summary": summary(output),
         "duration_ms": took if is_told else None,

@@ -343,10 +343,7 @@ class Hook:
         """A no of our own: it is on the record, and the model is told."""
         self._retreat()
         step_id = new_id()
-        told = events.request_of(self.event)
-        refused = Told(
-            told.intent, told.fields | {"status": "skipped", "tool_output_summary": f"not run: {why}"}
-        )
+        refused = events.refused_of(self.event, why)
         with self.memory.session() as session:
             line = self._line(session, step_id, session.line(self._key).move(step_id), refused)
         self._say(line, self.options.box_s)
