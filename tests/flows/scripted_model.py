@@ -1,9 +1,9 @@
 """A model that says what a test tells it to: the Messages API of Anthropic, streamed, on a port of its own.
 
-Law: only the model is scripted. What asks it (Claude Code, the Agent SDK) is the real thing, so what the model
-was sent (`asked`) is what a real one would have been. A turn is a list of blocks, each a text or a tool and its
-input, or something to be done that gives one. Requests without tools are the client's own small questions
-(titles and the like) and are answered with a word; they use up no turn.
+Law: only the model is scripted. What asks it (Claude Code, the Agent SDK) is the real thing, so what the
+model was sent (`asked`) is what a real one would have been. A turn is a list of blocks, each a text or a tool
+and its input, or something to be done that gives one. Requests without tools are the client's own small
+questions (titles and the like) and are answered with a word; they use up no turn.
 """
 
 from __future__ import annotations
