@@ -6,13 +6,16 @@ session of whoever runs the tests is read, and it talks to the scripted model al
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import claude_agent_sdk
 
@@ -91,18 +94,24 @@ class Project:
         common = {"session_id": session_id, "transcript_path": "", "cwd": str(self.folder)}
         return common | {"hook_event_name": name, "permission_mode": "default"} | members
 
-    def hook(self, event: Json | str, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def hook(self, event: Json | str, *options: str) -> Ended:
         """One hook by hand, as Claude Code would start it."""
-        said = event if isinstance(event, str) else json.dumps(event)
-        return subprocess.run(
+        return self.begin(event, *options).end()
+
+    def begin(self, event: Json | str, *options: str) -> Begun:
+        process = subprocess.Popen(
             [*HOOK.split(), *options],
-            input=said,
-            env=self.environment() | {"CLAUDE_PROJECT_DIR": str(self.folder)} | more,
-            capture_output=True,
+            env=self.environment() | {"CLAUDE_PROJECT_DIR": str(self.folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=PATIENCE_S * 2,
-            check=False,
         )
+        assert process.stdin is not None
+        process.stdin.write(event if isinstance(event, str) else json.dumps(event))
+        process.stdin.close()
+        process.stdin = None
+        return Begun(process)
 
     def close(self) -> None:
         for model in self.models:
@@ -162,5 +171,63 @@ class Running:
         self.process.communicate()
 
 
+class Ended(NamedTuple):
+    code: int
+    answer: Json
+    complaint: str
+
+    @property
+    def told(self) -> Json:
+        """What the hook answers for its event."""
+        return dict(self.answer.get("hookSpecificOutput") or {})
+
+
+class Begun(NamedTuple):
+    process: subprocess.Popen[str]
+
+    def end(self) -> Ended:
+        out, err = self.process.communicate(timeout=PATIENCE_S * 2)
+        return Ended(self.process.returncode, json.loads(out) if out else {}, err)
+
+
 def bash(command: str, description: str = "") -> tuple[str, Json]:
     return "Bash", {"command": command, "description": description or f"Run {command}"}
+
+
+class Line:
+    """A line to the gateway: a port that nobody listens on, that never answers, or that forwards."""
+
+    def __init__(self, server: Server) -> None:
+        self._to = ("127.0.0.1", server.port)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.cut()
+
+    def cut(self) -> None:
+        self._socket.close()
+
+    def hang(self) -> None:
+        """Whoever calls is let in and hears nothing."""
+        self.cut()
+        self._socket = socket.create_server(("127.0.0.1", self.port))
+
+    def mend(self) -> None:
+        self.cut()
+        self._socket = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._socket.accept()
+                far = socket.create_connection(self._to)
+                for a, b in ((near, far), (far, near)):
+                    threading.Thread(target=_pump, args=(a, b), daemon=True).start()
+
+
+def _pump(a: socket.socket, b: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := a.recv(65536):
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 import pytest
 
 from observatory.sdk.integrations.claude_code.hook import Options
-from tests.flows.claude import MODEL, Project, bash
+from tests.flows.claude import MODEL, Line, Project, bash
 from tests.flows.scripted_model import USAGE, Turn
 from tests.flows.server import Server
 from tests.waiting import until
@@ -33,7 +30,7 @@ def parents_of(step: dict[str, Any]) -> set[str]:
 
 
 def test_a_session_is_told_step_by_step_with_causes_tokens_and_sub_agents_s880(project: Project) -> None:
-    """S880, S881, S888: a tool's request and outcome, the sub-agent's line from its starter and back."""
+    """S880, S881: a tool's request and outcome, the sub-agent's line from its starter and back."""
     sub = {
         "description": "Look",
         "prompt": "look",
@@ -142,42 +139,9 @@ def test_what_a_rule_holds_waits_for_a_person_whose_edit_runs_and_whose_no_is_to
     assert project.holds() == [], "an outcome is not asked for again"
 
 
-class Line:
-    """A line to the gateway that can be cut: a port that forwards, or that nobody listens on."""
-
-    def __init__(self, server: Server) -> None:
-        self._to = ("127.0.0.1", server.port)
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.cut()
-
-    def cut(self) -> None:
-        self._socket.close()
-
-    def mend(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._socket.accept()
-                far = socket.create_connection(self._to)
-                for a, b in ((near, far), (far, near)):
-                    threading.Thread(target=_pump, args=(a, b), daemon=True).start()
-
-
-def _pump(a: socket.socket, b: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := a.recv(65536):
-            b.sendall(data)
-        b.shutdown(socket.SHUT_WR)
-
-
 @pytest.mark.req(99)
 def test_without_a_gateway_work_goes_on_a_gate_stays_shut_and_nothing_is_lost_s887(project: Project) -> None:
-    """S887, S889: the steps are told when the gateway is back, in order, none twice."""
+    """S887, S888: the steps are told when the gateway is back, in order, none twice."""
     line = Line(project.server)
     project.know_gateway(line.url)
     project.install(Options(ask=("Write",)))

@@ -211,8 +211,10 @@ class Hook:
         until = self._began + self.options.wait_s
         self._look(self._left_s())
         while True:
-            if self.orders.is_held(self.session_id) and not self._wait(self._is_free, until):
-                return self._no("the agent is paused or stopped, and nobody let it go on in time")
+            if self.orders.is_held(self.session_id):
+                if not self._wait(self._is_free, until):
+                    return self._no("the agent is paused or stopped, and nobody let it go on in time")
+                self._began = time.monotonic()  # the box is for what comes now
             if (ending := self._ending()) is not None:
                 return ending
             step_id, line = self._request()
@@ -247,9 +249,9 @@ class Hook:
         return str(self.event.get("tool_use_id") or self.name)
 
     def _ask(self, line: bytes) -> tuple[Answer | None, Away]:
-        box_s = GATE_BOX_S if self.needs_approval else self.options.box_s
+        within = GATE_BOX_S if self.needs_approval else self._left_s()
         try:
-            return self.wire.say(line, box_s, keep=not self.needs_approval), Away()
+            return self.wire.say(line, within, keep=not self.needs_approval), Away()
         except Away as why:
             return None, why
 
