@@ -53,7 +53,8 @@ class Project:
         (self.data / "credentials.json").write_text(json.dumps(known))
 
     def install(self, options: Options) -> None:
-        made = settings.installed({}, HOOK, options)
+        patient = options._replace(box_s=PATIENCE_S)  # this machine may be busy with other tests
+        made = settings.installed({}, HOOK, patient)
         (self.folder / ".claude" / "settings.json").write_text(json.dumps(made))
 
     def environment(self, model: ScriptedModel | None = None) -> dict[str, str]:
@@ -99,8 +100,9 @@ class Project:
         return self.begin(event, *options).end()
 
     def begin(self, event: Json | str, *options: str) -> Begun:
+        box = () if any(one.startswith("--box") for one in options) else (f"--box={PATIENCE_S:g}",)
         process = subprocess.Popen(
-            [*HOOK.split(), *options],
+            [*HOOK.split(), *options, *box],
             env=self.environment() | {"CLAUDE_PROJECT_DIR": str(self.folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

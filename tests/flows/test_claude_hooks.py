@@ -32,23 +32,13 @@ def asks(project: Project, session_id: str, command: str, tool_use_id: str | Non
     return project.event("PreToolUse", session_id, **told)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "garbage", "[1]", "{}", '{"hook_event_name": "Stop", "session_id": 7}', '{"a":']
-)
-def test_what_is_no_hook_is_told_and_blocks_only_where_tools_need_approval_s889(
-    project: Project, text: str
-) -> None:
-    ended = project.hook(text)
+def test_what_is_no_hook_is_told_and_blocks_only_where_tools_need_approval_s889(project: Project) -> None:
+    ended = project.hook("garbage")
     assert (ended.code, ended.answer) == (1, {})
-    assert (
-        ended.complaint.startswith("observatory hook: the hook's input")
-        and "Traceback" not in ended.complaint
+    assert ended.complaint == (
+        "observatory hook: the hook's input is not a JSON object; nothing was recorded\n"
     )
-    if text == "garbage":
-        assert project.hook(text, "--ask=Write").code == 2
-        assert project.hook(text, "--wait=soon").complaint.startswith(
-            "observatory hook: --wait needs a number"
-        )
+    assert project.hook("garbage", "--ask=Write").code == 2
 
 
 def test_hooks_and_members_of_a_newer_version_pass_and_are_counted_s889(
