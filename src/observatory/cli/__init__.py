@@ -27,6 +27,11 @@ def __getattr__(name: str) -> Any:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["hook"] and not {"--help", "-h"} & {*sys.argv}:
+        # A process for every hook of Claude Code: it has no time for the parser of all other commands.
+        from observatory.sdk.integrations import claude_code
+
+        sys.exit(claude_code.main(sys.argv[2:]))
     from cyclopts import CycloptsError
 
     from observatory.cli.commands import CONTROL, app

@@ -23,6 +23,8 @@ COMMANDS = {
     "restore": ("backup:restore", "Put a backup where nothing is yet, verified."),
     "migrate": ("serve:migrate", "Bring a database to this version."),
     "mcp": ("mcp:mcp", "Speak MCP on stdin and stdout, for a client that starts it."),
+    "claude-code": ("claude_code:claude_code", "Claude Code's hooks: install, uninstall, status."),
+    "hook": ("claude_code:hook", "Answer one hook of Claude Code."),
     "doctor": ("doctor:doctor", "Check this machine, folder and gateway."),
     "keys": ("access:keys", "API keys: list, create, revoke."),
     "log-key": ("log_key:log_key", "The key that signs the logs: show, rotate."),

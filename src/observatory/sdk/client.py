@@ -14,54 +14,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
+from observatory.sdk.answers import Answer as Answer
+from observatory.sdk.answers import Fault as Fault
 from observatory.sdk.credentials import NOTHING, Trust
 from observatory.sdk.errors import NotConfigured
 
 LONGEST_RETRY_AFTER_S = 600.0  # a broken header must not silence an agent for a year
 THREAD_PREFIX = "observatory-"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
-
-
-class Fault(msgspec.Struct, frozen=True):
-    path: str = ""
-    problem: str = ""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """The gateway's word on one message (ruling 10)."""
-
-    code: int
-    status: str = ""
-    message_id: str | None = None
-    session_id: str | None = None
-    step_id: str | None = None
-    sequence_number: int | None = None
-    state: str | None = None
-    warnings: list[Any] = []
-    reason: str = ""
-    faults: list[Fault] = []
-    raw_payload_hash: str | None = None
-    detail: str | None = None
-    """Why, in a sentence, and what can be done about it."""
-    cap: str | None = None
-    """The budget that refused it."""
-    rule_id: str | None = None
-    """The policy that refused it."""
-
-    @property
-    def accepted(self) -> bool:
-        return 200 <= self.code < 300
-
-    @property
-    def is_final(self) -> bool:
-        """False when the gateway could not judge the line now and it must be sent again."""
-        return self.code < 500 and self.code not in (401, 408, 425, 429)
 
 
 class Answered(NamedTuple):

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
+from observatory.sdk.approval import Approval as Approval
 from observatory.sdk.client import Answer
 from observatory.sdk.errors import Denied, Lost, NotAnswered, Rejected, explain
 from observatory.sdk.orders import verdict_key, verdict_of
@@ -42,34 +41,6 @@ class Said(NamedTuple):
     step_id: str | None
     fields: Mapping[str, Any]
     timeout: float | None = None
-
-
-class Approval(msgspec.Struct, frozen=True):
-    """What came of asking. True in an `if` only when it may be done.
-
-    `verdict` is the person's word (`approved`, `edited`, `rejected`, `expired`), `not_required` when no gate
-    held it, `gateway_away` when a permit could not be asked for, `no_verdict`, `not_admitted` when the
-    gateway does not take the agent's key, or why it refused. `content` is the message as edited, or None.
-    `tool_call` and `tool_input` are what may be done: as the person edited it, else as it was asked (both
-    as data: JSON is decoded); None when it may not.
-    """
-
-    approved: bool
-    verdict: str
-    note: str | None = None
-    by: str | None = None
-    content: dict[str, Any] | None = None
-    step: Step | None = None
-    tool_call: str | None = None
-    tool_input: Any = None
-
-    @property
-    def edited(self) -> bool:
-        """A person changed it: what was asked is not what was approved."""
-        return self.content is not None
-
-    def __bool__(self) -> bool:
-        return self.approved
 
 
 def pass_by(speaker: "Speaker", session_id: str, terminal: bool = False) -> Waits[None]:

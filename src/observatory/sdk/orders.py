@@ -37,6 +37,17 @@ def decision_key(decision_id: object) -> _Key:
     return "decision", decision_id
 
 
+class Standing(msgspec.Struct):
+    """The orders in force, as they are kept between two processes of one agent."""
+
+    paused: list[str] = []
+    cancelled: dict[str, list[str | None]] = {}
+    cancelled_everywhere: list[str | None] | None = None
+    stopped: bool = False
+    last: dict[str, int] = {}
+    instructions: str | None = None
+
+
 class Orders:
     def __init__(self, name: str, on_instruction: Callable[[str], None] | None = None) -> None:
         self.name = name
@@ -65,6 +76,32 @@ class Orders:
     def start_afresh(self) -> None:
         """In a forked child: what waits was told to the parent; what is in force holds here too."""
         self._reset()
+
+    # What is in force, for an agent whose processes live for one call each.
+
+    def standing(self) -> "Standing":
+        with self.changed:
+            ended = {session: [*told] for session, told in self._cancelled.items() if session is not None}
+            everywhere = self._cancelled.get(None)
+            return Standing(
+                paused=[one for one in self._paused if one is not None],
+                cancelled=ended,
+                cancelled_everywhere=None if everywhere is None else [*everywhere],
+                stopped=self._stopped,
+                last={**self._last},
+                instructions=self.instructions,
+            )
+
+    def go_on_from(self, standing: "Standing") -> None:
+        """Take over what another process of this agent has learned; what waits here stays."""
+        with self.changed:
+            self._paused = {*standing.paused}
+            self._cancelled = {one: (told[0] or "", told[1]) for one, told in standing.cancelled.items()}
+            if (told := standing.cancelled_everywhere) is not None:
+                self._cancelled[None] = told[0] or "", told[1]
+            self._stopped = standing.stopped
+            self._last = {**standing.last}
+            self.instructions = standing.instructions
 
     # Waiting.
 

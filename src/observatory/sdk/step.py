@@ -15,7 +15,7 @@ import msgspec
 
 from observatory.protocol.clock import from_ns
 from observatory.protocol.decision_log import ActionStatus
-from observatory.sdk.client import Answer
+from observatory.sdk.answers import Answer
 from observatory.sdk.errors import Lost, NotAnswered, Rejected
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import uuid
 from typing import Any
 
 from observatory.protocol.identity import NAMESPACE
-from observatory.sdk.gate import Approval
+from observatory.sdk.approval import Approval
 from observatory.sdk.step import written_input
 
 SUMMARY_CHARS = 2_000

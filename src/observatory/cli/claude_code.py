@@ -1,0 +1,165 @@
+"""`observatory claude-code`: put our hooks into a `settings.json` of Claude Code, take them out, look.
+
+What is changed is shown as a diff. A file that is no JSON, or whose hooks have another form, is left alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+
+from observatory.cli.terminal import CommandFailed, Misused, note, say
+from observatory.sdk.integrations.claude_code import settings
+from observatory.sdk.integrations.claude_code.hook import BOX_S, WAIT_S, Options
+
+User = Annotated[bool, Parameter(negative=(), help="In ~/.claude (or CLAUDE_CONFIG_DIR): all your projects.")]
+Project = Annotated[Path | None, Parameter(help="In .claude of this folder; without both, of this one.")]
+Dry = Annotated[bool, Parameter(negative=(), help="Show what would change and write nothing.")]
+
+claude_code = App(name="claude-code", help="Claude Code's hooks: install, uninstall, status.")
+
+
+def hook() -> None:
+    """Answer one hook of Claude Code: its JSON on stdin, the answer on stdout. Installed by `claude-code`.
+
+    Options: --agent NAME, --ask TOOLS (names or globs that wait for a person, with commas), --permissions
+    (a person at the Observatory answers what Claude Code would ask its user), --wait SECONDS (at a gate),
+    --box SECONDS (for telemetry).
+    """
+
+
+@claude_code.command(name="install")
+def install(
+    *,
+    user: User = False,
+    project: Project = None,
+    agent: Annotated[str | None, Parameter(help="Its name here; else claude-code-<folder>.")] = None,
+    ask: Annotated[str, Parameter(help="Tools that wait for a person: names or globs, with commas.")] = "",
+    permissions: Annotated[
+        bool, Parameter(negative=(), help="A person here answers what Claude Code would ask its user.")
+    ] = False,
+    wait: Annotated[float, Parameter(help="Seconds a tool may wait for a person.")] = WAIT_S,
+    box: Annotated[float, Parameter(help="Seconds telemetry may take.")] = BOX_S,
+    command: Annotated[str | None, Parameter(help="How this program is called there.")] = None,
+    dry_run: Dry = False,
+) -> None:
+    """Put our hooks into the settings; twice is once. Everything else stays as it is."""
+    if not (0 < wait <= 86_400 and 0 < box <= 60):
+        raise Misused("--wait is at most a day, --box at most a minute; both are more than nothing")
+    path = _path(user, project)
+    tools = tuple(one.strip() for one in ask.split(",") if one.strip())
+    options = Options(agent, tools, wait, box, permissions)
+    changed = _change(path, lambda was: settings.installed(was, command or _command(user), options), dry_run)
+    if not changed:
+        note(f"{path} has them already")
+    elif not dry_run:
+        note(f"written to {path}: they hold for sessions started from now on")
+
+
+@claude_code.command(name="uninstall")
+def uninstall(*, user: User = False, project: Project = None, dry_run: Dry = False) -> None:
+    """Take our hooks out, and only ours."""
+    path = _path(user, project)
+    if not _change(path, settings.removed, dry_run):
+        note(f"{path} has none of ours")
+    elif not dry_run:
+        note(f"taken out of {path}")
+
+
+@claude_code.command(name="status")
+def status(*, user: User = False, project: Project = None) -> None:
+    """Which of our hooks are installed there."""
+    path = _path(user, project)
+    found = _judged(path, settings.ours)
+    missing = [event for event in settings.EVENTS if event not in found]
+    say(*(f"{event}\t{command}" for event, command in found.items()))
+    if missing:
+        note(f"{path}: not installed: {', '.join(missing)}. Do: observatory claude-code install")
+
+
+def _path(user: bool, project: Path | None) -> Path:
+    if user and project is not None:
+        raise Misused("give --user or --project, not both")
+    if user:
+        home = os.environ.get("CLAUDE_CONFIG_DIR")
+        folder = Path(home) if home else Path.home() / ".claude"
+    else:
+        folder = (project or Path.cwd()) / ".claude"
+        if not folder.parent.is_dir():
+            raise Misused(f"{folder.parent} is no folder")
+    return (folder / "settings.json").resolve()
+
+
+def _command(user: bool) -> str:
+    """A project's settings are shared, so they name no place of this machine."""
+    script = Path(sys.executable).parent / "observatory"
+    return f"{shlex.quote(str(script))} hook" if user and script.exists() else "observatory hook"
+
+
+def _change(path: Path, change: Any, dry_run: bool) -> bool:
+    """Show and write what the change makes of the file; False if nothing."""
+    was = _text(path)
+    value = _judged(path, change)
+    if value == _decoded(path, was):
+        return False
+    indent = re.search(r"\n([ \t]+)\S", was)
+    step = (len(indent[1]) if indent[1][0] == " " else 0) if indent else 2
+    new = msgspec.json.format(msgspec.json.encode(value), indent=step or 2).decode() + "\n"
+    if step == 0:
+        new = re.sub(r"^( {2})+", lambda found: "\t" * (len(found[0]) // 2), new, flags=re.MULTILINE)
+    lines = difflib.unified_diff(was.splitlines(), new.splitlines(), str(path), str(path), lineterm="", n=1)
+    if not dry_run:
+        _write(path, new)  # before it is shown: a pipe that closes early must not leave it undone
+    say(*lines)
+    return True
+
+
+def _judged(path: Path, judge: Any) -> Any:
+    try:
+        return judge(_decoded(path, _text(path)))
+    except settings.NotOurForm as wrong:
+        raise CommandFailed(
+            f"{path}: {wrong}; it was left untouched. Mend it by hand and try again"
+        ) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as failed:
+        raise CommandFailed(f"{path} cannot be read ({failed}); it was left untouched") from None
+
+
+def _decoded(path: Path, text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as wrong:
+        raise CommandFailed(
+            f"{path} is no JSON object ({wrong}); it was left untouched. Mend it by hand and try again"
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """In one piece: whoever reads it meanwhile reads the old or the new."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        fresh.write_text(text)
+        fresh.chmod(mode)
+        fresh.replace(path)
+    except OSError as failed:
+        fresh.unlink(missing_ok=True)
+        raise CommandFailed(f"{path} cannot be written ({failed.strerror}); it is as it was") from None

@@ -1,0 +1,3 @@
+from observatory.sdk.integrations.claude_code import main
+
+raise SystemExit(main())

@@ -1,0 +1,137 @@
+"""Hooks of Claude Code one by one, as it starts them: bad input, bad lines, at once, killed half way."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.flows.claude import Json, Line, Project
+from tests.flows.server import Server
+from tests.waiting import until
+
+
+@pytest.fixture(scope="module")
+def project(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    made = Project(server, tmp_path_factory.mktemp("hooks"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session_id() -> str:
+    return str(uuid.uuid4())
+
+
+def asks(project: Project, session_id: str, command: str, tool_use_id: str | None = None) -> Json:
+    told: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}}
+    told["tool_use_id"] = tool_use_id or f"toolu_{uuid.uuid4().hex}"
+    return project.event("PreToolUse", session_id, **told)
+
+
+def test_what_is_no_hook_is_told_and_blocks_only_where_tools_need_approval_s889(project: Project) -> None:
+    ended = project.hook("garbage")
+    assert (ended.code, ended.answer) == (1, {})
+    assert ended.complaint == (
+        "observatory hook: the hook's input is not a JSON object; nothing was recorded\n"
+    )
+    assert project.hook("garbage", "--ask=Write").code == 2
+
+
+def test_hooks_and_members_of_a_newer_version_pass_and_are_counted_s889(
+    project: Project, session_id: str
+) -> None:
+    """Also: the same hook installed twice counts once; an input too large to show is named by its hash."""
+    assert project.hook(project.event("Foretold", session_id, x=1)) == (0, {}, "")
+    file = {"file_path": "x", "content": "y" * 600_000}
+    write = project.event("PreToolUse", session_id, tool_name="Write", tool_input=file, tool_use_id="toolu_1")
+    first, second = project.begin(write | {"mood": "good"}), project.begin(write | {"mood": "good"})
+    assert [first.end(), second.end()] == [(0, {}, "")] * 2
+    assert project.hook(project.event("SessionEnd", session_id, reason="clear")).code == 0
+    asked, ended = project.steps(session_id)
+    assert json.loads(asked["action"]["tool_input"])["too_large"] > 600_000
+    assert ended["action"]["tool_output_summary"] == "not understood: hook Foretold: 1, PreToolUse.mood: 2"
+    assert ended["control"]["is_terminal"]
+
+
+def test_telemetry_ends_within_its_box_and_a_killed_hook_loses_nothing_s887(
+    project: Project, session_id: str
+) -> None:
+    line = Line(project.server)
+    project.know_gateway(line.url)
+    line.hang()
+    try:
+        prompt = project.event("UserPromptSubmit", session_id, prompt="first")
+        assert project.hook(prompt, "--box=0.3") == (0, {}, "")
+        killed = project.begin(project.event("Notification", session_id, message="second"), "--box=600")
+        spool = project.data / "spool"
+        until(lambda: any(b"second" in path.read_bytes() for path in spool.glob("*.jsonl")))
+        killed.process.kill()
+        killed.end()
+        line.mend()
+        assert project.hook(project.event("Notification", session_id, message="third")).code == 0
+    finally:
+        line.cut()
+        project.know_gateway(project.server.url)
+    told = [step["cognition"]["intent"] for step in project.steps(session_id)]
+    assert told == ["Prompt: first", "Notification: second", "Notification: third"]
+    assert [*spool.iterdir()] == []
+
+
+@pytest.mark.req(99)
+def test_a_gate_nobody_answers_stays_shut_and_a_late_answer_is_told_s888(
+    project: Project, session_id: str
+) -> None:
+    ended = project.hook(asks(project, session_id, "echo late"), "--ask=B*", "--wait=0.5")
+    assert ended.told["permissionDecision"] == "deny"
+    assert "nobody answered in time" in ended.told["permissionDecisionReason"]
+    held = project.held("echo late")
+    project.do("approve", session_id, message_id=held["message_id"], note="sorry")
+    prompt = project.event("UserPromptSubmit", session_id, prompt="go on")
+    assert "approved (sorry). It was not run" in project.hook(prompt).told["additionalContext"]
+    assert project.hook(prompt).answer == {}, "told once"
+
+
+@pytest.mark.req(99)
+def test_an_agent_whose_key_is_not_taken_runs_no_tool_s888(project: Project, session_id: str) -> None:
+    file = project.data / "credentials.json"
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps(known | {"agent_key": known["agent_key"][:-4] + "AAAA"}))
+    try:
+        ended = project.hook(asks(project, session_id, "echo hi"))
+        assert ended.told["permissionDecision"] == "deny"
+        assert "does not take this agent's key" in ended.told["permissionDecisionReason"]
+        file.unlink()
+        told = project.hook(project.event("SessionStart", session_id, source="startup")).answer
+        assert "No gateway found" in told["systemMessage"]
+        assert project.hook(asks(project, session_id, "echo hi")).answer == {}, "never set up: nothing to ask"
+        assert (
+            project.hook(asks(project, session_id, "echo hi"), "--ask=*").told["permissionDecision"] == "deny"
+        )
+    finally:
+        file.write_text(json.dumps(known))
+
+
+@pytest.mark.req(99)
+def test_of_hooks_that_run_at_once_one_gives_the_prompt_and_all_keep_their_place_s884(
+    project: Project, session_id: str
+) -> None:
+    """S884, S881."""
+    assert project.hook(project.event("UserPromptSubmit", session_id, prompt="go")).code == 0
+    project.do("inject", session_id, prompt="Mind the gap.")
+    calls = [asks(project, session_id, f"echo {n}") for n in range(5)]
+    ended = [one.end() for one in [project.begin(call) for call in calls]]
+    assert [one.code for one in ended] == [0] * 5
+    assert ["Mind the gap." in one.told.get("additionalContext", "") for one in ended].count(True) == 1
+    steps = project.steps(session_id)
+    assert {step["meta"]["parent_step_id"] for step in steps[1:]} == {steps[0]["meta"]["step_id"]}
+    for call in calls:
+        done = call | {"hook_event_name": "PostToolUse", "tool_response": {"stdout": "ok"}, "duration_ms": 1}
+        assert project.hook(done).answer == {}
+    assert project.hook(project.event("Stop", session_id, last_assistant_message="done")).code == 0
+    ends = {step["meta"]["step_id"] for step in project.steps(session_id)[6:11]}
+    last = project.steps(session_id)[-1]["meta"]
+    assert {*last["parent_step_ids"]} == ends
