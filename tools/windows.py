@@ -138,7 +138,9 @@ def build_sdk() -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="windows", description="install, build, check and test ui/ and sdk-ts/")
+    parser = argparse.ArgumentParser(
+        prog="windows", description="install, build, check and test ui/ and sdk-ts/"
+    )
     parser.add_argument("act", choices=["install", "build", "sdk", "check", "test", "run"])
     parser.add_argument("words", nargs=argparse.REMAINDER, help="for run: a tool of ui/ and its words")
     asked = parser.parse_args()

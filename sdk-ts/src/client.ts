@@ -27,6 +27,8 @@ export interface Unsent {
   /** The status that judged the body itself: a smaller batch, at last one line, shows which. */
   refused?: number;
   needs_a_person?: boolean;
+  /** The gateway is there and does not take this key: wrong, expired or revoked. */
+  barred?: boolean;
 }
 
 export type Outcome = { answers: Answer[] } | Unsent;
@@ -129,6 +131,7 @@ export function unsent(code: number, retryAfter: string | null): Unsent {
         reason: `the gateway refuses this key (${code}): check OBSERVATORY_KEY, or make a new agent key with \`observatory keys\``,
         retry_after_s: later,
         needs_a_person: true,
+        barred: true,
       };
     case 404:
     case 405:

@@ -19,7 +19,8 @@ import { countdown, type Patience, until } from "./waiting.ts";
 
 export const NO_VERDICT = "no_verdict";
 export const GATEWAY_AWAY = "gateway_away";
-const ANSWER_S = 5; // how long a permission waits for a gateway that says nothing
+const NOT_ADMITTED = "not_admitted";
+const ANSWER_S = 5; // how long `permit` waits for the gateway's own answer
 
 /** A step to be: on which line, by whom, and how long its approval may take. */
 export interface Said {
@@ -78,12 +79,11 @@ export async function say(said: Said): Promise<Step> {
 export async function tell(said: Said): Promise<Step> {
   const { line, speaker, intent, step_id, fields, patience } = said;
   if (!fields.hitl_required) return line.record(speaker, intent, step_id, fields);
-  speaker.listenNow();
   const left = countdown(patience);
   return held(said, async (step, key) => {
     const answer = await judged(step, speaker, left());
     if (answer.state !== "held") return unheld(...askedOf(fields));
-    return verdictFor(said, step, key, left());
+    return verdictFor(said, step, key, fields, left());
   });
 }
 
@@ -94,27 +94,43 @@ export async function ask(said: Said): Promise<Approval> {
 }
 
 /**
- * May this be done? Waits while paused, says it as pending, and waits for the gateway's answer: what a rule or a cap
- * holds waits for its verdict. With the gateway away it may be done, unless `needs_approval`; the step stays spooled.
+ * Asks the gateway whether it may be done: its rules answer, or a person where a rule, a held ancestor or
+ * `needs_approval` says so. Without the gateway it may (`gateway_away`), unless it needs approval; the step is kept.
+ * But one that does not take our key is not away: who was shut out may do nothing.
  */
 export async function permit(said: Said): Promise<Approval> {
   const { needs_approval, ...rest } = said.fields;
-  if (needs_approval) return ask({ ...said, fields: rest });
   const { speaker, line, patience } = said;
-  const asked = { ...said, fields: frozen({ status: "pending", ...rest }) };
-  speaker.listenNow();
+  const { outbox } = speaker;
+  const fields = frozen({ status: "pending", ...rest, hitl_required: Boolean(needs_approval) });
+  speaker.hear();
   if (!speaker.orders.isFree) await passBy(speaker, line.session_id, patience.signal);
+  const wasAway = outbox.failures;
   const left = countdown(patience);
-  let away = false;
-  const step = await held(asked, async (step, key) => {
-    speaker.outbox.hurry();
-    const { timeout_s = ANSWER_S, signal } = left();
-    await step.settled({ timeout_s: Math.min(timeout_s, ANSWER_S), signal });
-    away = step.outcome === null || step.outcome instanceof Lost;
-    if (away || accepted(step).state !== "held") return unheld(...askedOf(asked.fields));
-    return verdictFor(asked, step, key, left());
-  });
-  return away ? { ...approvalOf(step), verdict: GATEWAY_AWAY } : approvalOf(step);
+  try {
+    const step = await held({ ...said, fields }, async (step, key) => {
+      outbox.hurry();
+      const { timeout_s = ANSWER_S, signal } = left();
+      // Whoever was away before gets one try, not its time over again: ten tools are not ten times slower.
+      const isOver = (): boolean =>
+        step.isSettled || (outbox.failures > wasAway && (wasAway > 0 || outbox.barred));
+      await until(outbox.bell, isOver, { timeout_s: Math.min(timeout_s, ANSWER_S), signal });
+      if (accepted(step).state !== "held") return unheld(...askedOf(fields));
+      return verdictFor(said, step, key, fields, left());
+    });
+    return approvalOf(step);
+  } catch (no) {
+    if (!(no instanceof Denied) || no.step === null) throw no;
+    const { step } = no;
+    const isSilent = step.outcome === null || step.outcome instanceof Lost;
+    if (isSilent && outbox.barred)
+      throw new Denied(NOT_ADMITTED, "the gateway does not take this agent's key", null, step);
+    if (needs_approval || outbox.closed || !isSilent) throw no;
+    await passBy(speaker, line.session_id, patience.signal);
+    const [tool_call, tool_input] = askedOf(fields);
+    const told = { edited: false, note: no.note, by: null, content: null, tool_call, tool_input, step };
+    return { verdict: GATEWAY_AWAY, ...told };
+  }
 }
 
 /** Records a step whose verdict is looked for; without a yes the line goes on from where it stood. */
@@ -124,6 +140,7 @@ async function held(said: Said, look: (step: Step, key: string) => Promise<Verdi
   const key = verdictKey(line.session_id, stepId);
   const { tips } = line;
   let isOpen = true;
+  speaker.listenNow();
   speaker.orders.expect(key);
   let step: Step;
   try {
@@ -140,10 +157,16 @@ async function held(said: Said, look: (step: Step, key: string) => Promise<Verdi
   return step;
 }
 
-async function verdictFor(said: Said, step: Step, key: string, patience: Patience): Promise<Verdict> {
-  const item = await arrival(said.speaker, key, said.line.session_id, patience);
+async function verdictFor(
+  { speaker, line }: Said,
+  step: Step,
+  key: string,
+  fields: Readonly<Record<string, unknown>>,
+  patience: Patience,
+): Promise<Verdict> {
+  const item = await arrival(speaker, key, line.session_id, patience);
   if (item === null) throw new Denied(NO_VERDICT, "nobody answered in time", null, step);
-  return verdictOf(item, ...askedOf(said.fields));
+  return verdictOf(item, ...askedOf(fields));
 }
 
 function approvalOf(step: Step): Approval {

@@ -30,6 +30,10 @@ export class Outbox {
   readonly ears = new Set<Ear>(); // who listens beside it: they close with it
   readonly rejections: Rejected[] = [];
   closed = false;
+  /** The gateway answers, but does not take our key. */
+  barred = false;
+  /** How often in a row nothing could be sent; 0 when the last try went well. */
+  failures = 0;
   #name: string;
   #door: Door;
   #delivery: Delivery;
@@ -48,7 +52,6 @@ export class Outbox {
   #urgent = 0; // flushes waiting: no lingering
   #queuedAt = 0;
   #notBefore = 0;
-  #failures = 0;
   #batchLines: number;
   #complaint = "";
 
@@ -279,7 +282,8 @@ export class Outbox {
       this.#backlog.takeBack(final.length);
       this.#backlog.recovered();
       if (final.length) {
-        this.#failures = 0;
+        this.failures = 0;
+        this.barred = false;
         this.#away = false;
         this.#complaint = "";
       }
@@ -293,9 +297,10 @@ export class Outbox {
   /** Nothing was taken: say so once, wait longer each time, and unless it is only busy, spool. */
   #putOff(why: Unsent): void {
     if (this.closed) return;
-    this.#failures += 1;
+    this.failures += 1;
+    this.barred = why.barred ?? false;
     this.#patient = why.retry_after_s !== undefined;
-    this.#notBefore = performance.now() + backoffS(this.#delivery, this.#failures, why, systemJitter) * 1000;
+    this.#notBefore = performance.now() + backoffS(this.#delivery, this.failures, why, systemJitter) * 1000;
     this.#backlog.takeBack(0);
     this.#away ||= !why.busy;
     if (this.#away) this.#backlog.spill();
