@@ -279,7 +279,7 @@ def test_a_step_never_throws_for_what_it_was_told_and_a_refusal_names_every_faul
         '"1208925819614629174706176"',
         '{"name":"a","self":"[circular]"}',
     ]
-    assert written[4] == '{"bad":"[unreadable]","toJSON":"[unreadable]"}' or "bad" in (written[4] or "")
+    assert written[4] == '{"bad":"[unreadable]"}'
     assert written[5:8] == ['{"k":1}', "[1]", '"[3 bytes]"'] and written[-1] is None
     assert {item["message"]["state_delta"]["tokens_consumed"] for item in desk.archived()} == {5}
 
@@ -309,7 +309,7 @@ def test_a_decision_thoughts_instructions_and_a_pulse_reach_the_other_side_s921(
     registered = agent.run(
         f"return await agent.register({{owner: '{user['user_id']}', capabilities: ['ship']}})"
     )
-    assert registered["capabilities"] == ["ship"] and registered["entity_id"].startswith("agt_")
+    assert "ship" in registered["capabilities"] and registered["entity_id"].startswith("agt_")
     asked = agent.aside("""
         here.choice = await agent.decide("Ship?", ["ship", "wait"], {deadline: 600, default: "wait"});
         return here.choice;
