@@ -157,8 +157,9 @@ def main() -> int:
             lint = ("check", "--error-on-warnings", "--log-level=warn")
             run(modules / TOOLS["tsc"], "--noEmit")
             run(modules / TOOLS["biome"], *lint, "src")
+            build_sdk()  # its example imports the package as everybody does
             run(modules / TOOLS["tsc"], "-p", ".", folder=SDK)
-            run(modules / TOOLS["biome"], *lint, "src", "test", folder=SDK)
+            run(modules / TOOLS["biome"], *lint, "src", "test", "examples", folder=SDK)
         elif asked.act == "test":
             run(modules / TOOLS["vitest"], "run", "--silent", "--reporter=dot")
             run(SDK / "test/all.ts", folder=SDK, quiet=True)

@@ -42,7 +42,8 @@ def desk(shop: str, tmp_path: Path) -> Iterator[Desk]:
 OPEN = """async ([name, url, key]) => {
   const sdk = await import("/browser.js");
   window.logged = [];
-  window.agent = new sdk.Agent(name, {url, key, heartbeat_s: null, log: (...told) => logged.push(told.join(" "))});
+  const log = (...told) => logged.push(told.join(" "));
+  window.agent = new sdk.Agent(name, {url, key, heartbeat_s: null, log});
 }"""
 
 
@@ -55,7 +56,7 @@ def opened(page: Page, shop: str, desk: Desk) -> None:
 def test_an_agent_in_a_page_says_waits_asks_and_outlives_its_page_s923(
     browser: Browser, shop: str, desk: Desk
 ) -> None:
-    """S910-S912, S915-S917, S923: step, pause, ask, inject; the gateway dies, the page too, nothing is lost."""
+    """S910-S912, S915-S917, S923: step, pause, ask, inject; gateway and page die, nothing is lost."""
     page = browser.new_page()
     asked_for: list[str] = []
     page.on("request", lambda request: asked_for.append(request.url))
