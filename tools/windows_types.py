@@ -1,8 +1,9 @@
-"""TypeScript of the wire types, from schemas/openapi.json, for the windows in ui/.
+"""TypeScript of the wire types, from schemas/openapi.json, for the windows in ui/ and the SDK in sdk-ts/.
 
 `python tools/windows_types.py [--check]` writes ui/src/protocol/openapi.ts: one interface a schema, and three
-maps from a route to what it answers and takes, by which the client in ui/src/api is typed. The document uses
-few words of JSON Schema; one this does not know ends the run rather than becoming `unknown` in silence.
+maps from a route to what it answers and takes, by which the client in ui/src/api is typed; and
+sdk-ts/src/protocol.ts: what an agent says and hears, and all that is made of. The document uses few words of
+JSON Schema; one this does not know ends the run rather than becoming `unknown` in silence.
 """
 
 from __future__ import annotations
@@ -14,7 +15,31 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-SOURCE, TARGET = ROOT / "schemas/openapi.json", ROOT / "ui/src/protocol/openapi.ts"
+SOURCE = ROOT / "schemas/openapi.json"
+WINDOWS, SDK = ROOT / "ui/src/protocol/openapi.ts", ROOT / "sdk-ts/src/protocol.ts"
+HEAD = "// Written by tools/windows_types.py from schemas/openapi.json; never edited by hand."
+# What an agent says, asks and hears; whatever these are made of comes along.
+OF_AGENTS = (
+    "Accepted",
+    "AckIds",
+    "ActionConfirmationEnvelope",
+    "AgentItem",
+    "DecisionLog",
+    "DecisionRequestEnvelope",
+    "EndedSession",
+    "InboxAnswer",
+    "InboxItem",
+    "NewAgent",
+    "NewSessionThought",
+    "NewThought",
+    "NewThoughtSession",
+    "Pulse",
+    "RecordedThought",
+    "Refused",
+    "Rejected",
+    "SealAnswer",
+    "StartedSession",
+)
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 NAME = re.compile(r"^[A-Za-z_$][\w$]*$")
 Schema = dict[str, Any]
@@ -69,7 +94,7 @@ def _content(body: Schema | None) -> str | None:
 
 
 def written(document: Schema) -> str:
-    lines = ["// Written by tools/windows_types.py from schemas/openapi.json; never edited by hand.", ""]
+    lines = [HEAD, ""]
     for name, schema in document["components"]["schemas"].items():
         lines += [f"export type {_name(name)} = {spelled(schema)};", ""]
     answers, bodies, queries = [], [], []
@@ -89,15 +114,30 @@ def written(document: Schema) -> str:
     return "\n".join(lines)
 
 
+def written_for_agents(document: Schema) -> str:
+    """The types of `OF_AGENTS` and of all they name, in the document's order."""
+    schemas, wanted, left = document["components"]["schemas"], set(), list(OF_AGENTS)
+    while left:
+        if (name := left.pop()) not in wanted:
+            wanted.add(name)
+            left += re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(schemas[name]))
+    lines = [HEAD, ""]
+    for name in (name for name in schemas if name in wanted):
+        lines += [f"export type {_name(name)} = {spelled(schemas[name])};", ""]
+    return "\n".join(lines)
+
+
 def main(arguments: list[str]) -> int:
-    text = written(json.loads(SOURCE.read_text()))
+    document = json.loads(SOURCE.read_text())
+    texts = {WINDOWS: written(document), SDK: written_for_agents(document)}
     if "--check" in arguments:
-        if not TARGET.exists() or TARGET.read_text() != text:
-            print(f"{TARGET.relative_to(ROOT)} is stale: run `make schemas`", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(text)
+        stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale: run `make schemas`", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     return 0
 
 

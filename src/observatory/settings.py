@@ -8,6 +8,7 @@ unknown key in the file is refused too, because a misspelt limit is a missing li
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ VERSION = "0.1.0"
 PREFIX = "OBSERVATORY_"
 # Read by the SDK and by tests of this project, not by the server.
 FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG", "CHROMIUM", "CA", "CERT", "CERT_KEY"})
+_ORIGIN = re.compile(r"https?://[^\s/?#@*]+/?")
 DATABASES = ("postgresql://", "postgres://", "sqlite:///")
 
 # A time or a count that must be at least one.
@@ -38,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_stream_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 256 << 20
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
     secure_cookies: bool = False
     service_name: str = "observatory"
     service_version: str = VERSION
@@ -133,6 +136,12 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     problem = _problem_of_tls(settings)
     if problem is not None:
         raise StartupError(problem)
+    for origin in settings.cors_origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise StartupError(
+                "an origin of cors_origins is a scheme and a host, such as https://app.example:8443; "
+                "there is no word for all of them"
+            )
     return settings
 
 

@@ -28,6 +28,7 @@ TIGHT = {
     "ENVIRONMENT": "staging",
     "ALLOWED_HOSTS": "observatory.example",
     "ALLOWED_ORIGINS": "https://ui.example",
+    "CORS_ORIGINS": "https://agents.example",
 }
 
 

@@ -53,6 +53,9 @@ def test_an_environment_variable_sets_its_field(name: str, text: str, field: str
         ({"OBSERVATORY_PORT": "eighty"}, "not usable"),
         ({"OBSERVATORY_SECURE_COOKIES": "perhaps"}, "not usable"),
         ({"OBSERVATORY_CONFIG": "nowhere.toml"}, "does not exist"),
+        ({"OBSERVATORY_CORS_ORIGINS": "*"}, "no word for all of them"),
+        ({"OBSERVATORY_CORS_ORIGINS": "https://a.example,null"}, "no word for all of them"),
+        ({"OBSERVATORY_CORS_ORIGINS": "https://a.example/path"}, "a scheme and a host"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_a_sentence(environment: dict[str, str], says: str) -> None:

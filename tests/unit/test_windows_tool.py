@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import chromium, windows
+from tools import chromium, windows, windows_types
 
 LOCKS = [windows.UI / "package-lock.json", chromium.PACKAGE / "package-lock.json"]
 
@@ -90,3 +90,28 @@ def test_a_named_browser_that_does_not_start_is_said(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("OBSERVATORY_CHROMIUM", "/nowhere/chromium")
     with pytest.raises(AssertionError, match="OBSERVATORY_CHROMIUM=/nowhere/chromium does not start"):
         chromium.find()
+
+
+def test_wire_types_that_do_not_fit_the_schemas_are_told_s924(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """S924: those of the windows and those of the TypeScript SDK, both as committed and when one is stale."""
+    assert windows_types.main(["--check"]) == 0
+    stale = tmp_path / "protocol.ts"
+    stale.write_text(windows_types.SDK.read_text("utf-8").replace("sequence_number", "sequence"), "utf-8")
+    monkeypatch.setattr(windows_types, "ROOT", tmp_path)
+    monkeypatch.setattr(windows_types, "SDK", stale)
+    assert windows_types.main(["--check"]) == 1
+    assert "protocol.ts is stale" in capsys.readouterr().err
+
+
+def test_the_package_of_the_sdk_needs_no_other_and_names_what_is_built_s924() -> None:
+    """S924: one entry for Node, one for browsers, each with its types."""
+    package = json.loads((windows.SDK / "package.json").read_text("utf-8"))
+    assert "dependencies" not in package and package["license"] == "Apache-2.0"
+    built = windows.build_sdk()
+    entries = [path for entry in package["exports"]["."].values() for path in entry.values()]
+    assert entries and all((built.parent / path).is_file() for path in entries)
+    assert not [path for path in built.rglob("*.js") if "node:" in path.read_text("utf-8") and not (
+        "node" in path.relative_to(built).parts or path.name == "node.js"
+    )]  # fmt: skip

@@ -17,6 +17,7 @@ import msgspec
 
 from observatory.api import channel
 from observatory.api.app import SLASH, litestar_app
+from observatory.api.cors import Cors, is_asking, permit, telling
 from observatory.api.doors import OTHER, Visit
 from observatory.api.house import House
 from observatory.api.ingest import Ingest
@@ -49,6 +50,7 @@ class Face:
         self._live = Live(house)
         self._channel = channel.AgentChannel(house)
         self._mcp = McpDoor(house, self)
+        self._cors = Cors(house.settings.cors_origins)
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         """Counts and times what passes. A door is told by its route's template, never by what was asked."""
@@ -73,7 +75,13 @@ class Face:
         if kind == "lifespan":
             await self._litestar(scope, receive, send)  # type: ignore[arg-type]
             return
-        if not self._house.auth.host_is_ours(dict(headers)):
+        known = dict(headers)
+        if kind == "http" and (origin := self._cors.origin_of(scope["path"], known)) is not None:
+            if is_asking(scope, known):
+                await permit(origin, send)
+                return
+            send = telling(origin, send)
+        if not self._house.auth.host_is_ours(known):
             await _refuse(kind, receive, send, 421, "foreign_host", FOREIGN_HOST)
             return
         if sum(name == b"authorization" for name, _ in headers) > 1:

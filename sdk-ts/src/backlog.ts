@@ -1,0 +1,254 @@
+/**
+ * What is still to be sent, in order: leftover spools, our own spool, memory.
+ *
+ * Law: whatever is in the spool is older than whatever is in memory, so moving memory there moves all of it, the
+ * batch in flight first. A line is given up only when it was judged, or when memory *and* spool are full.
+ */
+
+import type { Door } from "./client.ts";
+import { BATCH_BYTES, type Delivery } from "./delivery.ts";
+import { Lost } from "./errors.ts";
+import type { Log } from "./log.ts";
+import type { Spool, Spools } from "./spool.ts";
+import type { Step } from "./step.ts";
+
+/** Lines on their way, and the steps that wait for their verdict. */
+export interface Batch {
+  lines: string[];
+  steps: (Step | undefined)[];
+  /** Where these lines stand first, or null while they are only in memory. */
+  spool: Spool | null;
+}
+
+export class Backlog {
+  lost = 0;
+  taken_n = 0;
+  settled_n = 0;
+  spoolFailed = false;
+  #name: string;
+  #door: Door;
+  #delivery: Delivery;
+  #spools: Spools | null;
+  #log: Log;
+  #queue: [string, Step][] = [];
+  #queued = 0; // characters in memory
+  #flight: Batch | null = null;
+  #adopted: Spool[] = [];
+  #spool: Spool | null = null;
+  #unsynced = false;
+  // Steps that someone still holds, by their line's number in our spool: memory stays bounded.
+  #spooled = new Map<number, WeakRef<Step>>();
+  #gone = new FinalizationRegistry<number>((n) => this.#spooled.delete(n));
+  #spooled_n = 0;
+  #drained_n = 0;
+
+  constructor(name: string, door: Door, delivery: Delivery, spools: Spools | null, log: Log) {
+    this.#name = name;
+    this.#door = door;
+    this.#delivery = delivery;
+    this.#spools = spools;
+    this.#log = log;
+  }
+
+  /** Takes over what dead processes left; when to look again, or null. */
+  async adopt(): Promise<number | null> {
+    if (this.#spools === null) return null;
+    const { found, again_ms } = await this.#spools.adopt(
+      this.#name,
+      this.#door.url,
+      this.#delivery.spool_bytes,
+    );
+    this.#adopted.push(...found);
+    return again_ms;
+  }
+
+  /** The spool whose turn it is. */
+  get inSpool(): Spool | null {
+    return [...this.#adopted, this.#spool].find((spool) => spool?.pending) ?? null;
+  }
+
+  get hasLeftovers(): boolean {
+    return this.#adopted.some((spool) => spool.pending);
+  }
+
+  /** Lines waiting in memory, without those in flight. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** Lines that a kill would lose now: neither answered nor in the spool. */
+  get inMemory(): number {
+    return (
+      this.#queue.length +
+      (this.#flight !== null && this.#flight.spool === null ? this.#flight.lines.length : 0)
+    );
+  }
+
+  /** Takes one line, to the spool with all of memory if memory is full; false if there is no room at all. */
+  put(line: string, step: Step): boolean {
+    if (this.#isFull(line)) {
+      this.spill();
+      if (this.#isFull(line)) {
+        this.#lose(step);
+        return false;
+      }
+    }
+    this.taken_n += 1;
+    this.#queue.push([line, step]);
+    this.#queued += line.length;
+    return true;
+  }
+
+  #isFull(line: string): boolean {
+    if (this.#queue.length === 0) return false; // one line is always taken, however long
+    return (
+      this.#queue.length >= this.#delivery.max_queue ||
+      this.#queued + line.length > this.#delivery.queue_bytes
+    );
+  }
+
+  /** The oldest lines. They stay ours until `takeBack`. */
+  nextBatch(maxLines: number): Batch | null {
+    const spool = this.inSpool;
+    if (spool !== null) {
+      const lines = spool.peek(maxLines, BATCH_BYTES);
+      const steps = lines.map((_, n) =>
+        spool === this.#spool ? this.#spooled.get(this.#drained_n + n)?.deref() : undefined,
+      );
+      this.#flight = lines.length ? { lines, steps, spool } : null;
+      return this.#flight;
+    }
+    let [n, size] = [0, 0];
+    while (n < this.#queue.length && n < maxLines && size < BATCH_BYTES)
+      size += (this.#queue[n++] as [string, Step])[0].length;
+    const taken = this.#queue.splice(0, n);
+    this.#queued -= size;
+    this.#flight = n
+      ? { lines: taken.map(([line]) => line), steps: taken.map(([, step]) => step), spool: null }
+      : null;
+    return this.#flight;
+  }
+
+  /** `n` lines of the batch in flight are settled; the others wait again where they stood. */
+  takeBack(n: number): void {
+    const batch = this.#flight;
+    this.#flight = null;
+    if (batch === null) return;
+    if (batch.spool === null) {
+      const rest = batch.lines.slice(n).map((line, i): [string, Step] => [line, batch.steps[n + i] as Step]);
+      this.#queue.unshift(...rest);
+      this.#queued += rest.reduce((size, [line]) => size + line.length, 0);
+      this.settled_n += n;
+      return;
+    }
+    if (n) batch.spool.advance(n);
+    if (batch.spool === this.#spool) {
+      for (let i = 0; i < n; i++) this.#spooled.delete(this.#drained_n + i);
+      this.#drained_n += n;
+      this.settled_n += n;
+    } else if (!batch.spool.pending) {
+      this.#adopted = this.#adopted.filter((spool) => spool !== batch.spool);
+      batch.spool.release();
+    }
+  }
+
+  /** Moves memory to our spool as far as there is room: what is in flight first, it is older. */
+  spill(): void {
+    const flight = this.#flight;
+    try {
+      if (flight !== null && flight.spool === null) {
+        if (this.#toSpool(flight.lines, flight.steps, true) < flight.lines.length) return;
+        flight.spool = this.#spool;
+      }
+      if (this.#queue.length) {
+        const lines = this.#queue.map(([line]) => line);
+        const n = this.#toSpool(
+          lines,
+          this.#queue.map(([, step]) => step),
+          false,
+        );
+        for (const [line] of this.#queue.splice(0, n)) this.#queued -= line.length;
+      }
+    } catch (error) {
+      this.#warn(`cannot be written (${(error as { code?: string }).code ?? (error as Error).name})`);
+    }
+  }
+
+  #toSpool(lines: readonly string[], steps: readonly (Step | undefined)[], whole: boolean): number {
+    if (this.#spools === null) {
+      this.spoolFailed = true;
+      return 0;
+    }
+    this.#spool ??= this.#spools.create(this.#name, this.#door.url, this.#delivery.spool_bytes);
+    const n = this.#spool.fits(lines);
+    if (n < lines.length) this.#warn(`is full (${this.#delivery.spool_bytes} bytes)`);
+    if (n === 0 || (whole && n < lines.length)) return 0;
+    this.#spool.append(lines.slice(0, n));
+    this.#unsynced = true;
+    for (const [i, step] of steps.slice(0, n).entries()) {
+      if (step === undefined) continue;
+      this.#spooled.set(this.#spooled_n + i, new WeakRef(step));
+      this.#gone.register(step, this.#spooled_n + i);
+    }
+    this.#spooled_n += n;
+    return n;
+  }
+
+  /** The spool that needs a flush to the device, once. */
+  toSync(): Spool | null {
+    const spool = this.#unsynced ? this.#spool : null;
+    this.#unsynced = false;
+    return spool;
+  }
+
+  /** Everything to the spool and let go; tells what is left there, or nothing. */
+  release(): string {
+    this.spill();
+    const left: string[] = [];
+    for (const spool of [...this.#adopted, this.#spool]) {
+      if (spool === null) continue;
+      if (spool.pending) {
+        left.push(spool.place);
+        spool.syncNow();
+      }
+      spool.release();
+    }
+    this.#adopted = [];
+    this.#spool = null;
+    if (!left.length) return "";
+    return `${this.#spooled_n - this.#drained_n} messages wait in ${left.join(", ")}`;
+  }
+
+  /** At the very end, with a spool that takes nothing: what is still in memory is lost, and said so. */
+  giveUpMemory(): number {
+    const left = [
+      ...(this.#flight?.spool === null ? this.#flight.steps : []),
+      ...this.#queue.map(([, step]) => step),
+    ];
+    for (const step of left) if (step !== undefined) this.#lose(step);
+    return left.length;
+  }
+
+  /** Lines are leaving again: say it again when the spool fills up next time. */
+  recovered(): void {
+    this.spoolFailed = this.spoolFailed && this.#queue.length > 0;
+  }
+
+  #warn(how: string): void {
+    if (this.spoolFailed) return;
+    this.spoolFailed = true;
+    const room = this.#delivery.max_queue - this.#queue.length;
+    const where = this.#spools?.place ?? "memory";
+    this.#log(
+      "warning",
+      `${this.#name}: the spool in ${where} ${how}; ${room} more messages fit in memory, then they are lost`,
+    );
+  }
+
+  #lose(step: Step): void {
+    this.lost += 1;
+    if (this.lost === 1 || this.lost % 1000 === 0)
+      this.#log("error", `${this.#name}: memory and spool are full: ${this.lost} messages lost so far`);
+    step.outcome = new Lost(`step ${step.step_id} was lost: memory and spool of ${this.#name} were full`);
+  }
+}

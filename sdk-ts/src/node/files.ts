@@ -1,0 +1,282 @@
+/**
+ * The spool in Node: one append-only file of JSON lines for each agent of a process, in `<data>/spool-ts` (the Python
+ * SDK's folder is its own: it knows its files' owners by `flock`, which Node has not).
+ *
+ * `<agent>-<owner>.<id>.jsonl` begins with a line that says for which gateway it is; `<id>.sent` beside it holds how many
+ * bytes were sent. A file is taken over by renaming it to a name of the new owner: of two who try, one succeeds.
+ */
+
+import { createHash, randomBytes } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsync,
+  fsyncSync,
+  ftruncateSync,
+  futimesSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Log } from "../log.ts";
+import type { Spool, Spools } from "../spool.ts";
+import { FREE, isAlive, LEASE_MS, SELF, TOUCH_MS } from "./owner.ts";
+
+const NAME = /^(.+)-(\d+-\w+-\w+)\.([0-9a-f]{16})\.jsonl$/;
+const LONGEST_HEAD = 4096;
+
+/** A safe file name for an agent's name; two names never share one. */
+export function fileStem(name: string): string {
+  const safe = name.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 80);
+  return safe === name ? safe : `${safe}.${createHash("sha256").update(name).digest("hex").slice(0, 8)}`;
+}
+
+interface Head {
+  url: string;
+  created_ms: number;
+}
+
+export class Files implements Spools {
+  readonly place: string;
+  #log: Log;
+
+  constructor(folder: string, log: Log) {
+    this.place = folder;
+    this.#log = log;
+  }
+
+  create(name: string, url: string, maxBytes: number): Spool {
+    mkdirSync(this.place, { recursive: true, mode: 0o700 });
+    const [stem, id] = [fileStem(name), randomBytes(8).toString("hex")];
+    const path = join(this.place, `${stem}-${SELF}.${id}.jsonl`);
+    const fd = openSync(path, "ax+", 0o600);
+    const head = `${JSON.stringify({ url, created_ms: Date.now() } satisfies Head)}\n`;
+    writeSync(fd, head);
+    return new FileSpool(this.place, stem, id, fd, Buffer.byteLength(head), maxBytes, this.#log);
+  }
+
+  async adopt(
+    name: string,
+    url: string,
+    maxBytes: number,
+  ): Promise<{ found: Spool[]; again_ms: number | null }> {
+    const found: [number, Spool][] = [];
+    let again: number | null = null;
+    for (const file of existsSync(this.place) ? readdirSync(this.place) : []) {
+      const [, stem, owner, id] = NAME.exec(file) ?? [];
+      if (stem !== fileStem(name) || owner === undefined || id === undefined) continue;
+      const path = join(this.place, file);
+      try {
+        if (isAlive(owner, Date.now() - statSync(path).mtimeMs)) {
+          // In another namespace nobody can ask whether it lives: look again when its time is over.
+          if (!owner.endsWith(SELF.slice(SELF.lastIndexOf("-")))) again = LEASE_MS;
+          continue;
+        }
+        const head = readHead(path);
+        if (head === null || head.told.url !== url) {
+          if (head === null) this.#log("warning", `${path} is left as it is: its beginning cannot be read`);
+          else this.#log("info", `${path} is kept: it is meant for ${head.told.url}`);
+          continue;
+        }
+        const own = join(this.place, `${stem}-${SELF}.${id}.jsonl`);
+        renameSync(path, own);
+        const fd = openSync(own, "a+", 0o600);
+        found.push([
+          head.told.created_ms,
+          new FileSpool(this.place, stem, id, fd, head.size, maxBytes, this.#log),
+        ]);
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        if (code !== "ENOENT") this.#log("warning", `${path} is left as it is (${code})`); // else another was faster
+      }
+    }
+    return { found: found.sort(([one], [other]) => one - other).map(([, spool]) => spool), again_ms: again };
+  }
+}
+
+/** The first line, and how many bytes it takes; null for what is not a spool, or one that died while it was made. */
+function readHead(path: string): { told: Head; size: number } | null {
+  const fd = openSync(path, "r");
+  try {
+    const bytes = Buffer.alloc(LONGEST_HEAD);
+    const size = bytes.subarray(0, readSync(fd, bytes, 0, LONGEST_HEAD, 0)).indexOf(10) + 1;
+    const told = JSON.parse(bytes.toString("utf8", 0, size));
+    return typeof told?.url === "string" && typeof told.created_ms === "number" ? { told, size } : null;
+  } catch {
+    return null;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+class FileSpool implements Spool {
+  readonly #folder: string;
+  readonly #stem: string;
+  readonly #id: string;
+  readonly #fd: number;
+  readonly #head: number;
+  readonly #maxBytes: number;
+  readonly #log: Log;
+  readonly #touching: ReturnType<typeof setInterval>;
+  #size: number;
+  #sent: number;
+  #peeked: number[] = []; // bytes of each line of the last peek
+  #open = true;
+
+  constructor(
+    folder: string,
+    stem: string,
+    id: string,
+    fd: number,
+    head: number,
+    maxBytes: number,
+    log: Log,
+  ) {
+    this.#folder = folder;
+    this.#stem = stem;
+    this.#id = id;
+    this.#fd = fd;
+    this.#head = head;
+    this.#maxBytes = maxBytes;
+    this.#log = log;
+    this.#size = fstatSync(fd).size;
+    this.#sent = this.#readSent();
+    this.#touching = setInterval(() => this.#touch(), TOUCH_MS);
+    this.#touching.unref();
+  }
+
+  get place(): string {
+    return join(this.#folder, `${this.#stem}-${SELF}.${this.#id}.jsonl`);
+  }
+
+  get pending(): boolean {
+    return this.#size > this.#sent;
+  }
+
+  fits(lines: readonly string[]): number {
+    let room = this.#maxBytes - this.#size;
+    const n = lines.findIndex((line) => {
+      room -= Buffer.byteLength(line) + 1;
+      return room < 0;
+    });
+    return n < 0 ? lines.length : n;
+  }
+
+  append(lines: readonly string[]): void {
+    const data = Buffer.from(`${lines.join("\n")}\n`);
+    try {
+      for (let at = 0; at < data.length; ) at += writeSync(this.#fd, data, at);
+    } catch (error) {
+      ftruncateSync(this.#fd, this.#size);
+      throw error;
+    }
+    this.#size += data.length;
+  }
+
+  async sync(): Promise<void> {
+    await promisify(fsync)(this.#fd);
+  }
+
+  syncNow(): void {
+    fsyncSync(this.#fd);
+  }
+
+  peek(maxLines: number, maxBytes: number): string[] {
+    const left = this.#size - this.#sent;
+    for (let want = Math.min(left, maxBytes); ; want = Math.min(left, want * 4)) {
+      const bytes = Buffer.alloc(want);
+      const read = bytes.subarray(0, readSync(this.#fd, bytes, 0, want, this.#sent));
+      const end = read.lastIndexOf(10);
+      if (end >= 0) {
+        const lines = read.toString("utf8", 0, end).split("\n", maxLines);
+        this.#peeked = lines.map((line) => Buffer.byteLength(line) + 1);
+        return lines;
+      }
+      if (want >= left) {
+        // The process died while it wrote the last line.
+        this.#log("warning", `${this.place} ended in half a line, which is dropped`);
+        this.#move(left);
+        return [];
+      }
+    }
+  }
+
+  advance(n: number): void {
+    this.#move(this.#peeked.splice(0, n).reduce((size, one) => size + one, 0));
+  }
+
+  /** A drained file is emptied; what was sent is noted first, so a crash sends again at worst. */
+  #move(size: number): void {
+    this.#sent += size;
+    const drained = !this.pending;
+    if (drained) this.#sent = this.#head;
+    try {
+      this.#keepSent();
+    } catch (error) {
+      // A full disk: nothing is lost, a restart would only send again.
+      this.#log(
+        "debug",
+        `${this.place}: what was sent could not be noted (${(error as NodeJS.ErrnoException).code})`,
+      );
+    }
+    if (drained) {
+      ftruncateSync(this.#fd, this.#head);
+      this.#size = this.#head;
+    }
+  }
+
+  release(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    clearInterval(this.#touching);
+    if (this.pending)
+      this.#try(() => renameSync(this.place, join(this.#folder, `${this.#stem}-${FREE}.${this.#id}.jsonl`)));
+    else {
+      this.#try(() => rmSync(this.place, { force: true }));
+      this.#try(() => rmSync(this.#sentPath, { force: true }));
+    }
+    closeSync(this.#fd);
+  }
+
+  get #sentPath(): string {
+    return join(this.#folder, `${this.#id}.sent`);
+  }
+
+  #readSent(): number {
+    try {
+      const sent = Number(readFileSync(this.#sentPath, "utf8"));
+      return Number.isInteger(sent) && sent >= this.#head && sent <= this.#size ? sent : this.#head;
+    } catch {
+      return this.#head;
+    }
+  }
+
+  #keepSent(): void {
+    writeFileSync(`${this.#sentPath}.new`, String(this.#sent), { mode: 0o600 });
+    renameSync(`${this.#sentPath}.new`, this.#sentPath);
+  }
+
+  /** Says that we live, to those who cannot ask. */
+  #touch(): void {
+    const now = Date.now() / 1000;
+    this.#try(() => futimesSync(this.#fd, now, now));
+  }
+
+  #try(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#log("debug", `${this.place}: ${(error as NodeJS.ErrnoException).code}`);
+    }
+  }
+}

@@ -1,0 +1,326 @@
+/**
+ * The way out: one sender that carries a backlog to the gateway.
+ *
+ * Law: `put` never waits for the network or for a flush to disk; lines leave in the order they came; what the gateway
+ * judged is never sent again, what it did not judge is never dropped. A process that ends sends what it can, and the
+ * rest waits in the spool: only lines that are nowhere but in memory keep it alive.
+ */
+
+import { Backlog, type Batch } from "./backlog.ts";
+import { type Answer, type Door, isAccepted, isFinal, type Outcome, send, type Unsent } from "./client.ts";
+import { backoffS, type Delivery, systemJitter } from "./delivery.ts";
+import type { Ear } from "./ear.ts";
+import { Rejected } from "./errors.ts";
+import type { Log } from "./log.ts";
+import { Refusals } from "./refusals.ts";
+import type { Spools } from "./spool.ts";
+import type { Step } from "./step.ts";
+import { Bell, type Patience, quietly, until } from "./waiting.ts";
+
+const MOST_REJECTIONS = 1000;
+
+/** What a platform does for whoever must be closed when the process or the page ends. */
+export interface Ending {
+  keep(outbox: Outbox): void;
+  forget(outbox: Outbox): void;
+}
+
+export class Outbox {
+  readonly bell = new Bell();
+  readonly ears = new Set<Ear>(); // who listens beside it: they close with it
+  readonly rejections: Rejected[] = [];
+  closed = false;
+  /** The gateway answers, but does not take our key. */
+  barred = false;
+  /** How often in a row nothing could be sent; 0 when the last try went well. */
+  failures = 0;
+  #name: string;
+  #door: Door;
+  #delivery: Delivery;
+  #backlog: Backlog;
+  #log: Log;
+  #ending: Ending;
+  #refusals: Refusals;
+  #onReject: ((rejected: Rejected) => void) | undefined;
+  #work = new Bell();
+  #stop = new AbortController();
+  #runner: Promise<void> | null = null;
+  #adopting = true;
+  #closing = false;
+  #away = false;
+  #patient = false;
+  #urgent = 0; // flushes waiting: no lingering
+  #queuedAt = 0;
+  #notBefore = 0;
+  #batchLines: number;
+  #complaint = "";
+
+  constructor(
+    name: string,
+    door: Door,
+    delivery: Delivery,
+    {
+      spools,
+      log,
+      ending,
+      onReject,
+    }: {
+      spools: Spools | null;
+      log: Log;
+      ending: Ending;
+      onReject?: ((rejected: Rejected) => void) | undefined;
+    },
+  ) {
+    this.#name = name;
+    this.#door = door;
+    this.#delivery = delivery;
+    this.#backlog = new Backlog(name, door, delivery, spools, log);
+    this.#batchLines = delivery.batch_lines;
+    this.#log = log;
+    this.#ending = ending;
+    this.#refusals = new Refusals(name, log);
+    this.#onReject = onReject;
+    ending.keep(this);
+    this.#runner = this.#run();
+  }
+
+  // The agent's side.
+
+  /** Lines given up because memory and spool were both full. */
+  get lost(): number {
+    return this.#backlog.lost;
+  }
+
+  /** Lines that a kill would lose now: neither answered nor in the spool. */
+  get in_memory(): number {
+    return this.#backlog.inMemory;
+  }
+
+  /** Takes one line. Returns at once, whatever the gateway does. */
+  put(line: string, step: Step): void {
+    if (!this.#backlog.put(line, step)) {
+      this.bell.ring();
+      return;
+    }
+    if (this.closed) {
+      this.#backlog.release(); // said while the process ends: straight to disk, sent at the next start
+      if (this.#backlog.giveUpMemory()) this.bell.ring();
+    } else if (this.#backlog.waiting === 1) {
+      this.#queuedAt = performance.now();
+      this.#work.ring();
+    } else if (this.#backlog.waiting === this.#delivery.batch_lines) this.#work.ring();
+  }
+
+  /** What is queued leaves now, without lingering; an absent gateway is tried again, but one that asked for
+   * patience gets it. */
+  hurry(): void {
+    this.#queuedAt = Number.NEGATIVE_INFINITY;
+    if (!this.#patient) this.#notBefore = 0;
+    this.#work.ring();
+  }
+
+  /** Waits until all that was put before is answered; false if that takes longer than `timeout_s`. */
+  async flush(patience: Patience = {}): Promise<boolean> {
+    const backlog = this.#backlog;
+    const target = backlog.taken_n;
+    const done = (): boolean => backlog.settled_n >= target && !this.#adopting && !backlog.hasLeftovers;
+    this.#urgent += 1;
+    this.#work.ring();
+    try {
+      await until(this.bell, () => done() || this.closed, patience);
+      return done();
+    } finally {
+      this.#urgent -= 1;
+    }
+  }
+
+  /** Sends what can be sent in `timeout_s`, puts the rest in the spool; true if nothing is left. */
+  async close(timeoutS = this.#delivery.close_timeout_s): Promise<boolean> {
+    if (this.closed) return this.#backlog.settled_n >= this.#backlog.taken_n;
+    await Promise.all([...this.ears].map((ear) => ear.close()));
+    this.#closing = true;
+    this.#work.ring();
+    const runner = this.#runner;
+    if (runner !== null)
+      await Promise.race([runner, new Promise((resolve) => quietly(() => resolve(null), timeoutS * 1000))]);
+    return this.closed ? this.#backlog.settled_n >= this.#backlog.taken_n : this.endNow();
+  }
+
+  /** The end, without another word to the gateway: all to the spool, at once. */
+  endNow(): boolean {
+    if (this.closed) return true;
+    this.closed = true;
+    const left = this.#backlog.release();
+    const lost = this.#backlog.giveUpMemory();
+    this.#stop.abort();
+    this.#ending.forget(this);
+    this.#work.ring();
+    this.bell.ring();
+    this.#refusals.tellRest(performance.now());
+    if (left) this.#log("warning", `${this.#name}: ${left}; they are sent at its next start`);
+    return !left && !lost;
+  }
+
+  /** All of memory to the spool, now: the page may be gone in a moment, or come back. */
+  spill(): void {
+    this.#backlog.spill();
+  }
+
+  // The sender's side.
+
+  async #run(): Promise<void> {
+    await this.#adopt();
+    while (!this.#isOver()) {
+      try {
+        await this.#turn();
+      } catch (error) {
+        // The runner: say so, wait, go on; the lines are still ours.
+        this.#log("error", `${this.#name}: the sender failed and goes on (${error})`);
+        this.#putOff({ reason: String((error as Error | null)?.name ?? error) });
+      }
+    }
+  }
+
+  async #adopt(): Promise<void> {
+    try {
+      const again = await this.#backlog.adopt();
+      if (again !== null && !this.closed)
+        quietly(() => void this.#adopt().then(() => this.#work.ring()), again);
+    } catch (error) {
+      this.#log("warning", `${this.#name}: what an earlier process left could not be looked at (${error})`);
+    }
+    this.#adopting = false;
+    if (this.closed) this.#backlog.release(); // before we had found them: let go again
+    this.bell.ring();
+  }
+
+  /** Waits for work, does one piece of it. */
+  async #turn(): Promise<void> {
+    const pause = this.#pauseMs();
+    if (pause !== 0) return this.#rest(pause);
+    const backlog = this.#backlog;
+    let batch: Batch | null = null;
+    if (this.#putOffMs() === 0) {
+      batch = backlog.nextBatch(this.#batchLines);
+      this.#queuedAt = performance.now();
+    } else {
+      backlog.spill();
+      this.bell.ring();
+    }
+    const unsynced = backlog.toSync();
+    if (unsynced !== null)
+      await unsynced.sync().catch((error: unknown) => {
+        if (!this.closed) throw error; // else the end has synced and released it meanwhile
+      });
+    if (batch !== null && !this.closed)
+      this.#judge(batch, await send(this.#door, batch.lines, this.#delivery.timeout_s, this.#stop.signal));
+  }
+
+  /** Until something changes or the pause is over; only what is nowhere but in memory keeps the process alive. */
+  #rest(pauseMs: number | null): Promise<void> {
+    return new Promise((resolve) => {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const wake = (): void => {
+        clearTimeout(timer);
+        unwatch();
+        resolve();
+      };
+      const unwatch = this.#work.watch(wake);
+      if (pauseMs !== null)
+        timer = this.#backlog.waiting ? setTimeout(wake, pauseMs) : quietly(wake, pauseMs);
+    });
+  }
+
+  #isOver(): boolean {
+    const hasWork = this.#backlog.waiting > 0 || this.#backlog.inSpool !== null;
+    return this.closed || (this.#closing && (this.#putOffMs() > 0 || !hasWork));
+  }
+
+  #putOffMs(): number {
+    return Math.max(this.#notBefore - performance.now(), 0);
+  }
+
+  /** How long to wait before the next piece of work; 0 is now, null until something changes. */
+  #pauseMs(): number | null {
+    const { waiting, inSpool, spoolFailed } = this.#backlog;
+    let lingering = 0;
+    if (waiting > 0 && waiting < this.#delivery.batch_lines && !this.#urgent && !this.#closing)
+      lingering = Math.max(this.#delivery.linger_s * 1000 - (performance.now() - this.#queuedAt), 0);
+    const putOff = this.#putOffMs();
+    if (putOff > 0) return waiting && this.#away && !spoolFailed ? Math.min(putOff, lingering) : putOff;
+    if (inSpool !== null) return 0;
+    return waiting ? lingering : null;
+  }
+
+  #judge(batch: Batch, outcome: Outcome): void {
+    if ("answers" in outcome) this.#settle(batch, outcome.answers.slice(0, batch.lines.length));
+    else if (outcome.refused === undefined) this.#putOff(outcome);
+    else if (batch.lines.length === 1)
+      this.#settle(batch, [
+        { code: outcome.refused, reason: "the gateway refused the request that held it" },
+      ]);
+    else {
+      // One of them is to blame: smaller batches show which.
+      this.#batchLines = Math.max(Math.floor(batch.lines.length / 2), 1);
+      if (!this.closed) this.#backlog.takeBack(0);
+    }
+  }
+
+  #settle(batch: Batch, answers: readonly Answer[]): void {
+    const end = answers.findIndex((answer) => !isFinal(answer));
+    const final = end < 0 ? answers : answers.slice(0, end);
+    const refused: Rejected[] = [];
+    for (const [n, answer] of final.entries()) {
+      const step = batch.steps[n];
+      if (step !== undefined) step.outcome = answer;
+      if (!isAccepted(answer)) refused.push(new Rejected(answer, step?.step_id ?? answer.step_id ?? null));
+    }
+    for (const rejected of refused) this.#refusals.note(rejected, performance.now());
+    this.rejections.push(...refused);
+    this.rejections.splice(0, this.rejections.length - MOST_REJECTIONS);
+    if (!this.closed) {
+      this.#backlog.takeBack(final.length);
+      this.#backlog.recovered();
+      if (final.length) {
+        this.failures = 0;
+        this.barred = false;
+        this.#away = false;
+        this.#complaint = "";
+      }
+      this.#batchLines = Math.min(this.#batchLines * 2, this.#delivery.batch_lines);
+    }
+    this.bell.ring();
+    this.#tell(refused);
+    if (final.length < batch.lines.length) this.#putOff({ reason: "the gateway could not take every line" });
+  }
+
+  /** Nothing was taken: say so once, wait longer each time, and unless it is only busy, spool. */
+  #putOff(why: Unsent): void {
+    if (this.closed) return;
+    this.failures += 1;
+    this.barred = why.barred ?? false;
+    this.#patient = why.retry_after_s !== undefined;
+    this.#notBefore = performance.now() + backoffS(this.#delivery, this.failures, why, systemJitter) * 1000;
+    this.#backlog.takeBack(0);
+    this.#away ||= !why.busy;
+    if (this.#away) this.#backlog.spill();
+    this.bell.ring();
+    if (why.reason !== this.#complaint) {
+      this.#complaint = why.reason;
+      this.#log(
+        why.needs_a_person ? "error" : "warning",
+        `${this.#name}: ${why.reason}; messages are kept and sent later`,
+      );
+    }
+  }
+
+  #tell(refused: readonly Rejected[]): void {
+    for (const rejected of refused) {
+      try {
+        this.#onReject?.(rejected);
+      } catch (error) {
+        this.#log("error", `${this.#name}: on_reject failed (${error})`); // its failure must not stop delivery
+      }
+    }
+  }
+}

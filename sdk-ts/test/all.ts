@@ -1,0 +1,7 @@
+/** `node test/all.ts`: what needs no gateway. The flows against a real one are in tests/flows/test_sdk_ts*.py. */
+import "./encode.test.ts";
+import "./files.test.ts";
+import "./ids.test.ts";
+import "./orders.test.ts";
+import "./outbox.test.ts";
+import "./waiting.test.ts";
