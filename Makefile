@@ -90,8 +90,8 @@ check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same fo
 bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
 	@$(PY) -m bench
 
-bench-peers: $(SYNCED)  ## measure side by side with peers (issue 9)
-	@echo "bench-peers: not yet; the comparison with peers is built by issue 9."
+bench-peers: $(SYNCED)  ## measure OTLP in beside Arize Phoenix, which gets an environment of its own in .peers
+	@$(PY) -m bench.peers
 
 soak: $(SYNCED)  ## the long fault runs: kill -9 under load and amid interventions, leaders paused and killed
 	@$(PY) -m bench.kill --cycles 100
@@ -115,6 +115,6 @@ shots: windows  ## take the pictures of docs/windows anew from the running demo
 	@$(PY) -m tools.shots
 
 clean:  ## remove the environment and every cache
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
+	@rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
 	@rm -rf ui/node_modules src/observatory/api/windows .browser
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +
