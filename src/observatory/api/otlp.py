@@ -58,13 +58,22 @@ class OtlpIn:
             await _answer(send, 200, reply(signal, form, outcome.rejected, outcome.told), form)
         except BodyError as error:
             told = error.answer
-            await _answer(send, error.code, trouble(form, error.code, told.reason, told.detail or ""), form)
+            await self._refuse(send, form, error.code, told.reason, told.detail or "")
         except NotOtlp as fault:
-            await _answer(send, 400, trouble(form, 400, "not_otlp", str(fault)), form)
+            await self._refuse(send, form, 400, "not_otlp", str(fault))
         except QueueFull as full:
-            await _answer(send, 429, trouble(form, 429, "queue_full", str(full)), form, full.retry_after_s)
-        except (GatewayStopped, NotStored) as stopped:
-            await _answer(send, 503, trouble(form, 503, "not_durable", str(stopped)), form, 1)
+            await self._refuse(send, form, 429, "queue_full", str(full), full.retry_after_s)
+        except GatewayStopped as stopped:
+            await self._refuse(send, form, 503, "not_durable", str(stopped), 1)
+        except NotStored as some:  # its records were counted one by one
+            await _answer(send, 503, trouble(form, 503, "not_durable", str(some)), form, 1)
+
+    async def _refuse(
+        self, send: Send, form: Form | None, code: int, reason: str, detail: str, retry_s: int | None = None
+    ) -> None:
+        """The whole request: nothing of it was looked at singly, so it counts as one answer."""
+        self._house.doors.count(code)
+        await _answer(send, code, trouble(form, code, reason, detail), form, retry_s)
 
     async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:
         """All of a request, durable or told of; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""
