@@ -15,12 +15,11 @@ import msgspec
 from observatory.gateway import policy
 from observatory.gateway.held import find
 from observatory.gateway.interventions import NOT_HELD, Command, Commanded, act_on, replace
-from observatory.gateway.record import Scribe
 from observatory.gateway.redacting import put_in
-from observatory.gateway.release import flow, message_of, reject, scribe_of, tell_verdict, wants_of
+from observatory.gateway.release import flow, message_of, reject, scribe_of, tell_passed, wants_of
 from observatory.protocol.answers import Refused
 from observatory.protocol.message import Message
-from observatory.rows import Hold, Session
+from observatory.rows import Hold
 from observatory.state import Act, Desk, Principal, Verdict
 
 NO_GATE = Refused(reason="no_gate", detail="this message waits for no approval; unpause or rewrite it")
@@ -118,7 +117,7 @@ def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -
         if hold.on_expiry == "approve":
             hold.gate = 2
             memory.touch(hold)
-            _tell_passed(scribe, session, hold, number, who.entity_id, "nobody answered in time")
+            tell_passed(scribe, session, hold, number, who.entity_id, "nobody answered in time")
         else:
             reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time")
         return Verdict(200, flow(scribe, session, who.entity_id))
@@ -148,21 +147,10 @@ def _approved(
     if len(given) < hold.quorum:
         return Verdict(202, answer)
     hold.gate = 2
-    _tell_passed(command.scribe, command.session, hold, number, by, note)
+    tell_passed(command.scribe, command.session, hold, number, by, note)
     command.drained(answer)
     answer.state = "forwarded" if hold.state == "released" else "held"
     return Verdict(200, answer)
-
-
-def _tell_passed(
-    scribe: Scribe, session: Session, hold: Hold, number: int, by: str, note: str | None
-) -> None:
-    """The agent is told what it may do: what it asked for, or what a person made of it."""
-    raw = scribe.memory.raws.get(hold.rewrite_seq) if hold.rewrite_seq is not None else None
-    content = None if raw is None else msgspec.Raw(raw)
-    # An edit without its content is a no to the SDK: never the original in its place.
-    verdict = "approved" if hold.rewrite_seq is None else "edited"
-    tell_verdict(scribe, session, hold, number, verdict, by, note, content)
 
 
 def _denied_now(rule_id: str) -> Verdict:

@@ -99,8 +99,15 @@ def forward(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, b
         passage, session, "message_delivered", {"held_sequence_number": hold.sequence_number}
     )
     _end(scribe, session, hold, "released", by, number)
+    if not hold.gate and _asks(message):
+        tell_passed(scribe, session, hold, number, by, None)
     effects.forwarded(passage, scribe, number)
     return True
+
+
+def _asks(message: Message) -> bool:
+    """Whether its agent waits before it does it: at a gate it is told the verdict, here that it may go on."""
+    return message.log is not None and message.log.action.status == "pending"
 
 
 def reject(scribe: Scribe, session: Session, hold: Hold, by: str, verdict: str, note: str | None) -> int:
@@ -153,6 +160,15 @@ def _reject_one(
     known = scribe.memory.rejected.setdefault(session.session_no, set())
     known.update((hold.name, hold.step_id))
     tell_verdict(scribe, session, hold, number, verdict, by, note)
+
+
+def tell_passed(scribe: Scribe, session: Session, hold: Hold, number: int, by: str, note: str | None) -> None:
+    """The agent is told what it may do: what it asked for, or what a person made of it."""
+    raw = scribe.memory.raws.get(hold.rewrite_seq) if hold.rewrite_seq is not None else None
+    content = None if raw is None else msgspec.Raw(raw)
+    # An edit without its content is a no to the SDK: never the original in its place.
+    verdict = "approved" if hold.rewrite_seq is None else "edited"
+    tell_verdict(scribe, session, hold, number, verdict, by, note, content)
 
 
 def tell_verdict(

@@ -10,7 +10,7 @@ from observatory.sdk.agent import Agent
 from observatory.sdk.aio import AsyncAgent, AsyncSession, AsyncStep
 from observatory.sdk.client import Answer, Fault
 from observatory.sdk.delivery import Delivery
-from observatory.sdk.errors import Cancelled, Denied, Lost, NotAnswered, NotConfigured, Rejected
+from observatory.sdk.errors import Cancelled, Denied, Lost, NotAnswered, NotConfigured, NotSupported, Rejected
 from observatory.sdk.gate import Approval
 from observatory.sdk.outbox import Outbox
 from observatory.sdk.received import Decision, Handoff, Prompt, Received, Verdict
@@ -36,6 +36,7 @@ __all__ = [
     "Lost",
     "NotAnswered",
     "NotConfigured",
+    "NotSupported",
     "Outbox",
     "Prompt",
     "Proof",

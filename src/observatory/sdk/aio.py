@@ -82,6 +82,19 @@ class AsyncWords:
         """Ask a person before doing it, and do what the approval says: see `Agent.ask`."""
         return await run_async(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
 
+    async def permit(
+        self,
+        intent: str,
+        *,
+        needs_approval: bool = False,
+        step_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask before doing it whether it may be done: see `Agent.permit`."""
+        said = Said(*self._here(), intent, step_id, fields, timeout)
+        return await run_async(gate.permit(said, needs_approval))
+
     async def remind(
         self,
         *,

@@ -72,6 +72,8 @@ class Unsent(NamedTuple):
     refused: int = 0
     """The status that judged the body itself: a smaller batch, at last one line, shows which."""
     needs_a_person: bool = False
+    barred: bool = False
+    """The gateway is there and does not take this key: wrong, expired or revoked."""
 
 
 class Gateway:
@@ -139,6 +141,7 @@ def unsent(code: int, retry_after: str | None) -> Unsent:
                 "`observatory keys`",
                 retry_after_s=later,
                 needs_a_person=True,
+                barred=True,
             )
         case 404 | 405 | 415:
             return Unsent(f"no gateway at this address ({code}): check OBSERVATORY_URL", needs_a_person=True)

@@ -14,6 +14,10 @@ class NotConfigured(ObservatoryError):
     """No gateway is known, or what is known of it cannot be used; the sentence says what to do."""
 
 
+class NotSupported(ObservatoryError):
+    """A framework is missing, or lacks a hook its adapter needs; the sentence says which, and what to do."""
+
+
 class NotAnswered(ObservatoryError, TimeoutError):
     """No verdict came in time. A message is not lost: it waits in memory or in the spool; of a thought
     nothing is kept, and it may be thought again under its `record_id`."""

@@ -1,8 +1,10 @@
 """Where a step waits, and for what: the agent's side of pause, stop, cancel and approval.
 
 Law: a step waits only when its agent is known to be paused or stopped (until that ends), or when it asks for
-a person's approval (until the verdict). A gate fails closed: without a verdict in time the answer is no. Each
-function is a generator of waits (see `waiting`), driven alike by `Agent` and `AsyncAgent`.
+a person's approval (until the verdict). A gate fails closed: without a verdict in time the answer is no.
+`permit` asks the gateway's rules instead of a person: it waits for a person only when they say so, and a
+gateway that is away forbids nothing. Each function is a generator of waits (see `waiting`), driven alike by
+`Agent` and `AsyncAgent`.
 """
 
 import time
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
     from observatory.sdk.speaker import Speaker
 
 NO_VERDICT = "no_verdict"
+GATEWAY_AWAY = "gateway_away"
+NOT_ADMITTED = "not_admitted"
+ANSWER_S = 5.0  # how long `permit` waits for the gateway's own answer
+
+
+Judge = Callable[[Step, Callable[[], float | None]], Waits[Answer]]
 
 
 class Said(NamedTuple):
@@ -40,7 +48,8 @@ class Approval(msgspec.Struct, frozen=True):
     """What came of asking. True in an `if` only when it may be done.
 
     `verdict` is the person's word (`approved`, `edited`, `rejected`, `expired`), `not_required` when no gate
-    held it, `no_verdict`, or why the gateway refused. `content` is the message as edited, or None.
+    held it, `gateway_away` when a permit could not be asked for, `no_verdict`, `not_admitted` when the
+    gateway does not take the agent's key, or why it refused. `content` is the message as edited, or None.
     `tool_call` and `tool_input` are what may be done: as the person edited it, else as it was asked (both
     as data: JSON is decoded); None when it may not.
     """
@@ -87,9 +96,14 @@ def say(said: Said) -> Waits[Step]:
 
 def tell(said: Said) -> Waits[Step]:
     """Record one step now, paused or not: what was done is said. Approval is waited for as in `say`."""
+    if not said.fields.get("hitl_required"):
+        return said.line.record(said.speaker, said.intent, said.step_id, said.fields)
+    return (yield from asked(said, lambda step, left: judged(step, said.speaker, left)))
+
+
+def asked(said: Said, judge: Judge) -> Waits[Step]:
+    """Record one step and return it when it may be done, with its verdict; else `Denied`."""
     line, speaker, intent, step_id, fields, timeout = said
-    if not fields.get("hitl_required"):
-        return line.record(speaker, intent, step_id, fields)
     speaker.listen_now()
     step_id = step_id or new_id()
     key = verdict_key(line.session_id, step_id)
@@ -98,7 +112,7 @@ def tell(said: Said) -> Waits[Step]:
     speaker.orders.expect(key)
     try:
         step = line.record(speaker, intent, step_id, fields)
-        answer = yield from judged(step, speaker, left)
+        answer = yield from judge(step, left)
         if answer.state == "held":
             item = yield from arrival(speaker, key, line.session_id, left)
             if item is None:
@@ -123,13 +137,55 @@ def ask(said: Said) -> Waits[Approval]:
     """As `say` with `hitl_required`, but a no is a value."""
     fields = frozen({"status": "pending", **said.fields, "hitl_required": True})
     try:
-        step = yield from say(said._replace(fields=fields))
+        return approval_of((yield from say(said._replace(fields=fields))))
     except Denied as no:
-        return Approval(False, no.reason, no.note, no.by, None, no.step)
+        return refusal_of(no)
+
+
+def permit(said: Said, needs_approval: bool = False) -> Waits[Approval]:
+    """Ask the gateway whether it may be done: its rules answer, or a person where a rule, a held ancestor or
+    `needs_approval` says so. Without the gateway it may, unless it needs approval; the step is kept. But one
+    that does not take our key is not away: who was shut out may do nothing."""
+    line, speaker, outbox = said.line, said.speaker, said.speaker.outbox
+    fields = frozen({"status": "pending", **said.fields, "hitl_required": needs_approval})
+    speaker.hear()
+    if not speaker.orders.is_free:
+        yield from pass_by(speaker, line.session_id)
+    was_away = outbox.failures
+
+    def judge(step: Step, left: Callable[[], float | None]) -> Waits[Answer]:
+        outbox.hurry()
+        patience = left()
+        # Whoever was away before gets one try, not its time over again: ten tools are not ten times slower.
+        yield Wait(
+            outbox,
+            lambda: step.is_settled or (outbox.failures > was_away and (was_away > 0 or outbox.barred)),
+            ANSWER_S if patience is None else min(patience, ANSWER_S),
+        )
+        return (yield from judged(step, speaker, lambda: 0.0))
+
+    try:
+        return approval_of((yield from asked(said._replace(fields=fields), judge)))
+    except Denied as no:
+        is_silent = no.step is not None and not isinstance(no.step.outcome, Answer)
+        if is_silent and outbox.barred:
+            return Approval(False, NOT_ADMITTED, "the gateway does not take this agent's key", step=no.step)
+        if needs_approval or outbox.closed or not is_silent:
+            return refusal_of(no)
+        yield from pass_by(speaker, line.session_id)
+        tool_call, tool_input = asked_of(fields)
+        return Approval(True, GATEWAY_AWAY, no.note, None, None, no.step, tool_call, tool_input)
+
+
+def approval_of(step: Step) -> Approval:
     verdict = step.verdict
     assert verdict is not None  # a step that asked has one
     told = verdict.note, verdict.by, verdict.content, step, verdict.tool_call, verdict.tool_input
     return Approval(True, verdict.verdict, *told)
+
+
+def refusal_of(no: Denied) -> Approval:
+    return Approval(False, no.reason, no.note, no.by, None, no.step)
 
 
 def frozen(fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -62,7 +62,9 @@ class Outbox:
         self._away = self._closing = self._patient = False
         self._urgent = 0  # flushes waiting: no lingering
         self._failures = 0
+        self.barred = False  # the gateway answers, but does not take our key
         self._complaint = ""
+        self._watchers: dict[object, Callable[[], None]] = {}
         self._refusals = Refusals(self.name)
         self._thread: threading.Thread | None = None
 
@@ -77,6 +79,11 @@ class Outbox:
     def in_memory(self) -> int:
         """Lines that a kill would lose now: neither answered nor on disk."""
         return self._backlog.in_memory
+
+    @property
+    def failures(self) -> int:
+        """How often in a row nothing could be sent; 0 when the last try went well."""
+        return self._failures
 
     def put(self, line: bytes, step: Step) -> None:
         """Take one line. Returns at once, whatever the gateway does."""
@@ -125,6 +132,23 @@ class Outbox:
             self.changed.wait_for(lambda: done() or self.closed, timeout)
             return done()
 
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell`, from the sender's thread, whenever something was answered, failed or closed, until the
+        returned function is called."""
+        with self.changed:
+            self._watchers[token := object()] = tell
+
+        def unwatch() -> None:
+            with self.changed:
+                self._watchers.pop(token, None)
+
+        return unwatch
+
+    def _notify(self) -> None:
+        self.changed.notify_all()
+        for tell in self._watchers.values():
+            tell()
+
     def close(self, timeout: float | None = None) -> bool:
         """Send what can be sent in `timeout`, put the rest on disk; True if nothing is left."""
         close_all(list(self.ears))
@@ -141,7 +165,7 @@ class Outbox:
             self.closed = True
             left = self._backlog.release()
             lost = self._backlog.give_up_memory()
-            self.changed.notify_all()
+            self._notify()
         self._refusals.tell_rest(self._clock.monotonic())
         if left:
             log.warning("%s: %s; they are sent at its next start", self.name, left)
@@ -261,8 +285,9 @@ class Outbox:
             self._backlog.recovered()
             if final:
                 self._failures, self._away, self._complaint = 0, False, ""
+                self.barred = False
             self._batch_lines = min(self._batch_lines * 2, self.delivery.batch_lines)
-            self.changed.notify_all()
+            self._notify()
         self._tell(refused)
         if len(final) < len(batch.lines):
             self._put_off(Unsent("the gateway could not take every line"))
@@ -273,6 +298,7 @@ class Outbox:
             if self.closed:
                 return
             self._failures += 1
+            self.barred = why.barred
             self._patient = why.retry_after_s is not None
             self._not_before = self._clock.monotonic() + backoff_s(
                 self.delivery, self._failures, why, self._jitter
@@ -281,7 +307,7 @@ class Outbox:
             self._away = self._away or not why.busy
             if self._away:
                 self._backlog.spill()
-            self.changed.notify_all()
+            self._notify()
         if why.reason != self._complaint:
             self._complaint = why.reason
             level = logging.ERROR if why.needs_a_person else logging.WARNING

@@ -177,6 +177,23 @@ class Words:
         """
         return run(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
 
+    def permit(
+        self,
+        intent: str,
+        *,
+        needs_approval: bool = False,
+        step_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[StepFields],
+    ) -> Approval:
+        """Ask before doing it whether it may be done, and do what the approval says, as with `ask`.
+
+        The gateway's rules answer; a person does where a rule holds it, where something it follows from is
+        held, or with `needs_approval=True`: then it waits, at most `timeout`. A gateway that is away, or says
+        nothing for 5 s, forbids nothing (verdict `gateway_away`), but with `needs_approval` it is a no.
+        """
+        return run(gate.permit(Said(*self._here(), intent, step_id, fields, timeout), needs_approval))
+
     def remind(
         self,
         *,

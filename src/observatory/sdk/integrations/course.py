@@ -1,0 +1,218 @@
+"""One session as a framework's callbacks tell it: turns of the model, and the tool calls each turn asked for.
+
+Law: before a model is asked, `ready`: it waits while the agent is paused or stopped, and gives what people
+injected. What the model did is `said`. Each tool call is a branch of its own from there: `begin` asks for the
+permit, `end` says what came of it, as a child of what was permitted; the next turn joins the branches that
+ended. So one call that waits for a person holds up none of its siblings. Whatever a person edited is what is
+run, or nothing is. Every wait is written once (see `waiting`) and has an async twin, `a…`.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from fnmatch import fnmatchcase
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar, Unpack
+
+from observatory.sdk import gate
+from observatory.sdk.client import Answer
+from observatory.sdk.gate import Approval, Said
+from observatory.sdk.integrations import wording
+from observatory.sdk.received import Prompt
+from observatory.sdk.session import Line, open_line
+from observatory.sdk.speaker import Speaker
+from observatory.sdk.step import Step, StepFields
+from observatory.sdk.waiting import Waits, run, run_async
+
+T = TypeVar("T")
+MOST_COURSES = 1_000  # conversations remembered; one that was forgotten goes on without its last step
+OVER_BUDGET = 402
+
+
+class Terms(NamedTuple):
+    """What an agent's tools need: which ask a person first (names or globs such as `pay_*`), and how long a
+    verdict may take (None: as long as it takes)."""
+
+    needs_approval: Sequence[str] = ()
+    timeout: float | None = None
+
+    def asks(self, tool: str) -> bool:
+        return any(fnmatchcase(tool, pattern) for pattern in self.needs_approval)
+
+
+class Call:
+    """One tool call. It may be run, with `args`, when `refusal` is None; else that is what the model is
+    told."""
+
+    def __init__(self, line: Line, tool: str, args: Any, approval: Approval, refusal: str | None) -> None:
+        self.line = line
+        self.tool = tool
+        self.args = args
+        self.approval = approval
+        self.refusal = refusal
+        self.step: Step | None = None
+        """What was said at its end."""
+        self.started_ns = time.perf_counter_ns()
+
+    def __bool__(self) -> bool:
+        return self.refusal is None
+
+
+class Course:
+    def __init__(self, speaker: Speaker, line: Line | None = None, terms: Terms | None = None) -> None:
+        self.speaker = speaker
+        self.line = line or Line(speaker, *open_line(None, None))
+        self.terms = terms or Terms()
+        self._lock = Lock()
+        self._ended: list[Line] = []
+        self._last: Step | None = None
+
+    @property
+    def session_id(self) -> str:
+        return self.line.session_id
+
+    # Before and after a model is asked.
+
+    def ready(self) -> list[Prompt]:
+        """Wait while paused or stopped; then what people have injected since. Raises `Cancelled`."""
+        return run(self._ready())
+
+    async def aready(self) -> list[Prompt]:
+        return await run_async(self._ready())
+
+    def said(self, intent: str, **fields: Unpack[StepFields]) -> Step:
+        """Say what was done, paused or not, after all that has ended: its parents. Never waits."""
+        with self._lock:
+            self._gather()
+            self._last = step = self._tell(self.line, intent, fields)
+        return step
+
+    def gather(self) -> None:
+        """Go on from the calls that have ended, without saying anything: for who sees no turns."""
+        with self._lock:
+            self._gather()
+
+    # A tool call.
+
+    def begin(self, tool: str, args: Any = None, *, intent: str | None = None) -> Call:
+        """Ask whether the tool may be run. Raises `Cancelled`; a no is a call that is false."""
+        return run(self._begin(tool, args, intent))
+
+    async def abegin(self, tool: str, args: Any = None, *, intent: str | None = None) -> Call:
+        return await run_async(self._begin(tool, args, intent))
+
+    def end(self, call: Call, output: Any = None, error: BaseException | str | None = None) -> Step:
+        """Say what came of a call that was run. Never waits."""
+        fields: StepFields = {
+            "tool_call": call.tool,
+            "status": "success" if error is None else "failure",
+            "duration_ms": (time.perf_counter_ns() - call.started_ns) // 1_000_000,
+        }
+        if error is not None:
+            output = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+        if output is not None:
+            fields["tool_output_summary"] = wording.clip(output)
+        word = "Called" if error is None else "Failed to call"
+        call.step = self._tell(call.line, f"{word} {call.tool}", fields)
+        with self._lock:
+            self._ended.append(call.line)
+        return call.step
+
+    def govern(self, tool: str, args: Any, do: Callable[[Any], T], refuse: Callable[[str], T]) -> T:
+        """Run `do` with what was permitted and say what came of it; else what `refuse` makes of the why."""
+        call = self.begin(tool, args)
+        if call.refusal is not None:
+            return refuse(call.refusal)
+        try:
+            result = do(call.args)
+        except BaseException as failed:
+            self.end(call, error=failed)
+            raise
+        self.end(call, result)
+        return result
+
+    async def agovern(
+        self, tool: str, args: Any, do: Callable[[Any], Awaitable[T]], refuse: Callable[[str], T]
+    ) -> T:
+        call = await self.abegin(tool, args)
+        if call.refusal is not None:
+            return refuse(call.refusal)
+        try:
+            result = await do(call.args)
+        except BaseException as failed:
+            self.end(call, error=failed)
+            raise
+        self.end(call, result)
+        return result
+
+    # How.
+
+    def _gather(self) -> None:
+        self.line.join(*self._ended)
+        self._ended.clear()
+
+    def _ready(self) -> Waits[list[Prompt]]:
+        self.speaker.hear()
+        yield from gate.pass_by(self.speaker, self.session_id)
+        return self.line.prompts()
+
+    def _begin(self, tool: str, args: Any, intent: str | None) -> Waits[Call]:
+        tool = wording.tool_name(tool)
+        with self._lock:
+            branch = self.line.fork()
+        fields: StepFields = {"tool_call": tool, "tool_input": wording.told_input(args)}
+        said = Said(branch, self.speaker, intent or f"Call {tool}", None, fields, self.terms.timeout)
+        approval = yield from gate.permit(said, self.terms.asks(tool))
+        args, refusal = self._judge(tool, args, approval)
+        return Call(branch, tool, args, approval, refusal)
+
+    def _judge(self, tool: str, args: Any, approval: Approval) -> tuple[Any, str | None]:
+        """What is run, or why nothing is."""
+        if not approval:
+            return None, wording.refusal(tool, approval)
+        if (broke := self._broke()) is not None:
+            return None, wording.refusal(tool, broke)
+        if not approval.edited:
+            return args, None
+        if approval.tool_call != tool:
+            return None, wording.changed_tool(tool, approval)
+        if isinstance(args, dict) and not isinstance(approval.tool_input, dict):
+            return None, wording.changed_shape(tool)
+        return approval.tool_input, None
+
+    def _broke(self) -> Approval | None:
+        """A cap that refused the turn's cost: it was judged before the permit, since order is kept."""
+        outcome = self._last.outcome if self._last is not None else None
+        if isinstance(outcome, Answer) and outcome.code == OVER_BUDGET:
+            return Approval(False, "budget_exceeded", outcome.cap)
+        return None
+
+    def _tell(self, line: Line, intent: str, fields: StepFields) -> Step:
+        self.speaker.hear()
+        return run(
+            gate.tell(Said(line, self.speaker, wording.clip(intent, wording.INTENT_CHARS), None, fields))
+        )
+
+
+class Courses:
+    """The courses of one agent, by the framework's own name of a conversation."""
+
+    def __init__(self, speaker: Speaker, terms: Terms | None = None) -> None:
+        self.speaker = speaker
+        self.terms = terms or Terms()
+        self._lock = Lock()
+        self._known: OrderedDict[str, Course] = OrderedDict()
+
+    def of(self, thread: Any = None) -> Course:
+        """That conversation's; without a name one that nobody else gets."""
+        if thread is None:
+            return Course(self.speaker, terms=self.terms)
+        name = wording.session_name(thread)
+        with self._lock:
+            course = self._known.pop(name, None)
+            if course is None:
+                course = Course(self.speaker, Line(self.speaker, *open_line(None, name)), self.terms)
+            self._known[name] = course
+            while len(self._known) > MOST_COURSES:
+                self._known.popitem(last=False)
+        return course

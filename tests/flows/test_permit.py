@@ -1,0 +1,224 @@
+"""`permit`: an agent asks before it acts; rules, people and the state of the mesh answer (S895–S899)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from observatory import Agent, AsyncAgent
+from observatory.sdk import Approval, Cancelled, Delivery, gate
+from observatory.sdk.integrations.course import Call, Course, Terms
+from tests.flows.sdk_desk import PATIENCE_S, Desk, Json, aside, until
+from tests.flows.server import Server
+from tests.flows.tenant import Tenant
+
+
+@pytest.fixture(scope="module")
+def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
+    made = Tenant(server, tmp_path_factory.mktemp("permit") / "tenant")
+    admin = made.http("admin")
+    for rule in (
+        {"effect": "hold", "match": {"tool": ["deploy"]}},
+        {"effect": "deny", "match": {"tool": ["drop_table"]}},
+    ):
+        assert (answer := admin.post("/v1/policies", json=rule)).status_code < 300, answer.text
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def desk(tenant: Tenant, tmp_path: Path) -> Iterator[Desk]:
+    one = Desk(tenant, tmp_path / "home")
+    yield one
+    for agent in one.agents:
+        agent.close()
+
+
+def edited(desk: Desk, held: Json, tool_input: Any, **action: Any) -> Json:
+    """What is held, with another input."""
+    items = {item["message_id"]: item["message"] for item in desk.archived()}
+    new: Json = items[held["message_id"]]
+    new["action"] |= {"tool_input": json.dumps(tool_input), **action}
+    return new
+
+
+def answer(desk: Desk, word: str, **body: Any) -> None:
+    held = desk.held()
+    desk.do(word, held["session_id"], message_id=held["message_id"], **body)
+
+
+@pytest.mark.req(99, 181, 182)
+def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: Desk) -> None:
+    agent = desk.agent()
+    free = agent.permit("Read", tool_call="read", tool_input={"path": "a"})
+    assert free and (free.verdict, free.tool_input) == ("not_required", {"path": "a"})
+    no = agent.permit("Drop", tool_call="drop_table", tool_input={"name": "users"})
+    assert not no and (no.verdict, no.tool_input) == ("policy_denied", None)
+    assert "rule pol_" in (no.note or "")
+    asked = aside(lambda: agent.permit("Deploy", tool_call="deploy", tool_input={"to": "production"}))
+    held = desk.held()
+    assert not asked.done()
+    desk.do(
+        "edit",
+        held["session_id"],
+        message_id=held["message_id"],
+        new_content=edited(desk, held, {"to": "staging"}),
+    )
+    approval: Approval = asked.result(PATIENCE_S)
+    assert approval and approval.edited and approval.by
+    assert (approval.verdict, approval.tool_call, approval.tool_input) == (
+        "edited",
+        "deploy",
+        {"to": "staging"},
+    )
+    asked = aside(lambda: agent.permit("Deploy", tool_call="deploy"))
+    answer(desk, "reject", note="not on a Friday")
+    assert (asked.result(PATIENCE_S).verdict, asked.result().note) == ("rejected", "not on a Friday")
+    asked = aside(lambda: agent.permit("Mail", tool_call="mail", needs_approval=True))
+    answer(desk, "approve")
+    assert asked.result(PATIENCE_S).verdict == "approved"
+    after = agent.step("Goes on")
+    assert after.answer(PATIENCE_S).state == "forwarded", "it hangs on nothing that was refused"
+
+
+def test_what_a_pause_held_goes_on_as_it_was_rewritten_s896(desk: Desk) -> None:
+    """The agent does not know of the pause when it asks: the gateway holds what it asked."""
+    first = desk.agent()
+    session_id = first.session().step("works").session_id
+    assert session_id is not None and first.flush(PATIENCE_S)
+    first.close()
+    desk.do("pause", session_id)
+    unaware = Agent(desk.name, **desk.door(), control=False)
+    desk.agents.append(unaware)
+    session = unaware.session(session_id=session_id)
+    asked = aside(lambda: session.permit("Pay", tool_call="pay", tool_input={"amount": 98_000}))
+    held = desk.held()
+    assert held["cause"] == "pause"
+    new = edited(desk, held, {"amount": 9_800})
+    desk.do("rewrite", session_id, original_message_id=held["message_id"], new_content=new)
+    assert not asked.done()
+    desk.do("unpause", session_id)
+    approval = asked.result(PATIENCE_S)
+    assert approval and approval.edited and approval.tool_input == {"amount": 9_800}
+
+
+def test_what_follows_from_a_held_step_waits_with_it_s896(desk: Desk) -> None:
+    """A step at a gate (as a soft cap would put it there) and a tool call that names it as its parent."""
+    agent = desk.agent()
+    session = agent.session()
+    said = session.step("Thought", tool_call="deploy")  # telemetry that a rule holds
+    assert said.answer(PATIENCE_S).state == "held"
+    asked = aside(lambda: session.permit("Read", tool_call="read", tool_input={"n": 1}))
+    until(lambda: len(desk.holds()) == 2)
+    gates = [hold for hold in desk.holds() if hold["cause"] == "gate"]
+    assert [hold["cause"] for hold in desk.holds() if hold not in gates] == ["ancestor"]
+    assert not asked.done()
+    desk.do("approve", session.session_id, message_id=gates[0]["message_id"])
+    assert asked.result(PATIENCE_S).tool_input == {"n": 1}
+
+
+def test_a_cancelled_session_permits_nothing_s895(desk: Desk) -> None:
+    agent = desk.agent()
+    asked = aside(lambda: agent.permit("Deploy", tool_call="deploy"))
+    held = desk.held()
+    desk.do("cancel", held["session_id"], note="wrong client")
+    with pytest.raises(Cancelled, match="wrong client"):
+        asked.result(PATIENCE_S)
+
+
+def test_a_gateway_that_is_away_forbids_only_what_needs_approval_s897(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "ANSWER_S", 0.3)
+    quick = Delivery(close_timeout_s=0.1)
+    door: Json = {"url": "http://127.0.0.1:9", "key": "k", "data": tmp_path, "delivery": quick}
+    with Agent("alone", **door) as agent:
+        approval = agent.permit("Read", tool_call="read", tool_input={"n": 1})
+        assert approval and (approval.verdict, approval.tool_input) == ("gateway_away", {"n": 1})
+        assert agent.outbox.failures
+        monkeypatch.setattr(gate, "ANSWER_S", 60.0)  # known to be away: one more try, not that long
+        assert agent.permit("Read", tool_call="read").verdict == "gateway_away"
+        monkeypatch.setattr(gate, "ANSWER_S", 0.3)
+        assert agent.permit("Pay", needs_approval=True).verdict == "no_verdict"
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "spool").iterdir())
+    assert kept.count(b'"status":"pending"') == 3
+
+    async def later() -> Approval:
+        async with AsyncAgent("alone-too", **door) as other:
+            return await other.permit("Read", tool_call="read")
+
+    assert asyncio.run(later()).verdict == "gateway_away"
+
+
+def test_an_agent_whose_key_was_revoked_may_do_nothing_s898(desk: Desk) -> None:
+    admin = desk.server.http("admin")
+    made = admin.post("/v1/keys", json={"role": "agent", "label": "to be revoked"}).json()
+    agent = Agent(desk.name, **(desk.door() | {"key": made["key"]}))
+    desk.agents.append(agent)
+    assert agent.permit("Read", tool_call="read").verdict == "not_required"
+    assert admin.delete(f"/v1/keys/{made['key_id']}").status_code < 300
+    no = agent.permit("Read", tool_call="read")
+    assert not no and (no.verdict, no.tool_input) == ("not_admitted", None)
+    agent.close(0)
+
+
+def test_a_governed_call_is_two_steps_and_holds_up_no_sibling_s899(desk: Desk) -> None:
+    agent = desk.agent()
+    course = Course(agent, terms=Terms(needs_approval=("pay_*",)))
+    ran: list[Any] = []
+
+    def work(given: Any) -> str:
+        ran.append(given)
+        return "done"
+
+    def do(tool: str, args: Any) -> str:
+        return course.govern(tool, args, work, lambda why: why)
+
+    thought = course.said("Plan", tokens_consumed=7)
+    paying = aside(lambda: do("pay_invoice", {"amount": 10}))
+    held = desk.held()
+    assert do("read", {"n": 1}) == "done", "the open gate next to it holds nothing up"
+    with pytest.raises(ZeroDivisionError):
+        course.govern("divide", {}, lambda _: str(1 / 0), lambda why: why)
+    assert "a rule forbids it" in do("drop_table", {})
+    assert ran == [{"n": 1}]
+    new = edited(desk, held, {"amount": 1})
+    desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
+    assert paying.result(PATIENCE_S) == "done" and ran[-1] == {"amount": 1}
+    for changed, told in (
+        (edited(desk, held, {}, tool_call="fax"), "asks for fax"),
+        (edited(desk, held, [1]), "not an object"),
+    ):
+        paying = aside(lambda: do("pay_invoice", {"amount": 10}))
+        held = desk.held()
+        new = changed | {"meta": edited(desk, held, {})["meta"]}
+        desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
+        assert told in paying.result(PATIENCE_S)
+    assert len(ran) == 2, "what a person changed into something else is not run"
+    joined = course.said("Answer")
+    joined.answer(PATIENCE_S)
+    steps = {item["step_id"]: item for item in desk.archived()}
+    ends = [item for item in steps.values() if item["message"]["cognition"]["intent"].startswith("Called")]
+    for item in ends:
+        (parent,) = item["parents"]
+        asked = steps[parent]
+        assert asked["message"]["action"]["status"] == "pending" and asked["parents"] == [thought.step_id]
+    assert set(steps[joined.step_id or ""]["parents"]) > {item["step_id"] for item in ends}
+
+
+def test_a_hard_cap_that_refused_a_turn_stops_its_tools_s899(server: Server, tmp_path: Path) -> None:
+    tenant = Tenant(server, tmp_path / "capped")
+    desk = Desk(tenant, tmp_path / "home")
+    cap = {"scope": "session", "target": "*", "hard": 5}
+    assert tenant.http("admin").put("/v1/budgets", json=cap).status_code < 300
+    with desk.agent() as agent:
+        course = Course(agent)
+        course.said("Think", cost=6)
+        call: Call = asyncio.run(course.abegin("read"))
+        assert not call and "the budget is spent: session:* hard 5" in (call.refusal or "")
+    tenant.stop()
