@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,47 +12,28 @@ import pytest
 from observatory import Agent, AsyncAgent
 from observatory.sdk import Approval, Cancelled, Delivery, gate
 from observatory.sdk.integrations.course import Call, Course, Terms
-from tests.flows.sdk_desk import PATIENCE_S, Desk, Json, aside, until
+from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
+from tests.flows.tool_desk import ToolDesk, ruled_tenant
 
 
 @pytest.fixture(scope="module")
 def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
-    made = Tenant(server, tmp_path_factory.mktemp("permit") / "tenant")
-    admin = made.http("admin")
-    for rule in (
-        {"effect": "hold", "match": {"tool": ["deploy"]}},
-        {"effect": "deny", "match": {"tool": ["drop_table"]}},
-    ):
-        assert (answer := admin.post("/v1/policies", json=rule)).status_code < 300, answer.text
-    yield made
-    made.stop()
+    with ruled_tenant(server, tmp_path_factory.mktemp("permit") / "tenant") as made:
+        yield made
 
 
 @pytest.fixture
-def desk(tenant: Tenant, tmp_path: Path) -> Iterator[Desk]:
-    one = Desk(tenant, tmp_path / "home")
+def desk(tenant: Tenant, tmp_path: Path) -> Iterator[ToolDesk]:
+    one = ToolDesk(tenant, tmp_path / "home")
     yield one
     for agent in one.agents:
         agent.close()
 
 
-def edited(desk: Desk, held: Json, tool_input: Any, **action: Any) -> Json:
-    """What is held, with another input."""
-    items = {item["message_id"]: item["message"] for item in desk.archived()}
-    new: Json = items[held["message_id"]]
-    new["action"] |= {"tool_input": json.dumps(tool_input), **action}
-    return new
-
-
-def answer(desk: Desk, word: str, **body: Any) -> None:
-    held = desk.held()
-    desk.do(word, held["session_id"], message_id=held["message_id"], **body)
-
-
 @pytest.mark.req(99, 181, 182)
-def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: Desk) -> None:
+def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: ToolDesk) -> None:
     agent = desk.agent()
     free = agent.permit("Read", tool_call="read", tool_input={"path": "a"})
     assert free and (free.verdict, free.tool_input) == ("not_required", {"path": "a"})
@@ -63,12 +43,7 @@ def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: Desk) -> N
     asked = aside(lambda: agent.permit("Deploy", tool_call="deploy", tool_input={"to": "production"}))
     held = desk.held()
     assert not asked.done()
-    desk.do(
-        "edit",
-        held["session_id"],
-        message_id=held["message_id"],
-        new_content=edited(desk, held, {"to": "staging"}),
-    )
+    desk.edit({"to": "staging"}, held)
     approval: Approval = asked.result(PATIENCE_S)
     assert approval and approval.edited and approval.by
     assert (approval.verdict, approval.tool_call, approval.tool_input) == (
@@ -77,16 +52,16 @@ def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: Desk) -> N
         {"to": "staging"},
     )
     asked = aside(lambda: agent.permit("Deploy", tool_call="deploy"))
-    answer(desk, "reject", note="not on a Friday")
+    desk.answer("reject", note="not on a Friday")
     assert (asked.result(PATIENCE_S).verdict, asked.result().note) == ("rejected", "not on a Friday")
     asked = aside(lambda: agent.permit("Mail", tool_call="mail", needs_approval=True))
-    answer(desk, "approve")
+    desk.answer("approve")
     assert asked.result(PATIENCE_S).verdict == "approved"
     after = agent.step("Goes on")
     assert after.answer(PATIENCE_S).state == "forwarded", "it hangs on nothing that was refused"
 
 
-def test_what_a_pause_held_goes_on_as_it_was_rewritten_s896(desk: Desk) -> None:
+def test_what_a_pause_held_goes_on_as_it_was_rewritten_s896(desk: ToolDesk) -> None:
     """The agent does not know of the pause when it asks: the gateway holds what it asked."""
     first = desk.agent()
     session_id = first.session().step("works").session_id
@@ -99,7 +74,7 @@ def test_what_a_pause_held_goes_on_as_it_was_rewritten_s896(desk: Desk) -> None:
     asked = aside(lambda: session.permit("Pay", tool_call="pay", tool_input={"amount": 98_000}))
     held = desk.held()
     assert held["cause"] == "pause"
-    new = edited(desk, held, {"amount": 9_800})
+    new = desk.changed(held, {"amount": 9_800})
     desk.do("rewrite", session_id, original_message_id=held["message_id"], new_content=new)
     assert not asked.done()
     desk.do("unpause", session_id)
@@ -107,7 +82,7 @@ def test_what_a_pause_held_goes_on_as_it_was_rewritten_s896(desk: Desk) -> None:
     assert approval and approval.edited and approval.tool_input == {"amount": 9_800}
 
 
-def test_what_follows_from_a_held_step_waits_with_it_s896(desk: Desk) -> None:
+def test_what_follows_from_a_held_step_waits_with_it_s896(desk: ToolDesk) -> None:
     """A step at a gate (as a soft cap would put it there) and a tool call that names it as its parent."""
     agent = desk.agent()
     session = agent.session()
@@ -122,7 +97,7 @@ def test_what_follows_from_a_held_step_waits_with_it_s896(desk: Desk) -> None:
     assert asked.result(PATIENCE_S).tool_input == {"n": 1}
 
 
-def test_a_cancelled_session_permits_nothing_s895(desk: Desk) -> None:
+def test_a_cancelled_session_permits_nothing_s895(desk: ToolDesk) -> None:
     agent = desk.agent()
     asked = aside(lambda: agent.permit("Deploy", tool_call="deploy"))
     held = desk.held()
@@ -155,7 +130,7 @@ def test_a_gateway_that_is_away_forbids_only_what_needs_approval_s897(
     assert asyncio.run(later()).verdict == "gateway_away"
 
 
-def test_an_agent_whose_key_was_revoked_may_do_nothing_s898(desk: Desk) -> None:
+def test_an_agent_whose_key_was_revoked_may_do_nothing_s898(desk: ToolDesk) -> None:
     admin = desk.server.http("admin")
     made = admin.post("/v1/keys", json={"role": "agent", "label": "to be revoked"}).json()
     agent = Agent(desk.name, **(desk.door() | {"key": made["key"]}))
@@ -167,7 +142,7 @@ def test_an_agent_whose_key_was_revoked_may_do_nothing_s898(desk: Desk) -> None:
     agent.close(0)
 
 
-def test_a_governed_call_is_two_steps_and_holds_up_no_sibling_s899(desk: Desk) -> None:
+def test_a_governed_call_is_two_steps_and_holds_up_no_sibling_s899(desk: ToolDesk) -> None:
     agent = desk.agent()
     course = Course(agent, terms=Terms(needs_approval=("pay_*",)))
     ran: list[Any] = []
@@ -187,17 +162,12 @@ def test_a_governed_call_is_two_steps_and_holds_up_no_sibling_s899(desk: Desk) -
         course.govern("divide", {}, lambda _: str(1 / 0), lambda why: why)
     assert "a rule forbids it" in do("drop_table", {})
     assert ran == [{"n": 1}]
-    new = edited(desk, held, {"amount": 1})
-    desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
+    desk.edit({"amount": 1}, held)
     assert paying.result(PATIENCE_S) == "done" and ran[-1] == {"amount": 1}
-    for changed, told in (
-        (edited(desk, held, {}, tool_call="fax"), "asks for fax"),
-        (edited(desk, held, [1]), "not an object"),
-    ):
+    other: Json = {"tool_call": "fax"}
+    for tool_input, action, told in (({}, other, "asks for fax"), ([1], {}, "not an object")):
         paying = aside(lambda: do("pay_invoice", {"amount": 10}))
-        held = desk.held()
-        new = changed | {"meta": edited(desk, held, {})["meta"]}
-        desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
+        desk.edit(tool_input, **action)
         assert told in paying.result(PATIENCE_S)
     assert len(ran) == 2, "what a person changed into something else is not run"
     joined = course.said("Answer")
@@ -213,7 +183,7 @@ def test_a_governed_call_is_two_steps_and_holds_up_no_sibling_s899(desk: Desk) -
 
 def test_a_hard_cap_that_refused_a_turn_stops_its_tools_s899(server: Server, tmp_path: Path) -> None:
     tenant = Tenant(server, tmp_path / "capped")
-    desk = Desk(tenant, tmp_path / "home")
+    desk = ToolDesk(tenant, tmp_path / "home")
     cap = {"scope": "session", "target": "*", "hard": 5}
     assert tenant.http("admin").put("/v1/budgets", json=cap).status_code < 300
     with desk.agent() as agent:

@@ -132,6 +132,15 @@ class Line:
     def _here(self) -> tuple["Line", "Speaker"]:
         return self, self._speaker
 
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """Code that runs in it belongs to this line, whichever agent says it."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
     def _enter(self) -> None:
         self._tokens.append(_current.set(self))
 

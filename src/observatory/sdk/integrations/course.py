@@ -19,22 +19,33 @@ from observatory.sdk.client import Answer
 from observatory.sdk.gate import Approval, Said
 from observatory.sdk.integrations import wording
 from observatory.sdk.received import Prompt
-from observatory.sdk.session import Line, open_line
+from observatory.sdk.session import Line, current_line, open_line
 from observatory.sdk.speaker import Speaker
-from observatory.sdk.step import Step, StepFields
+from observatory.sdk.step import Step, StepFields, new_id
 from observatory.sdk.waiting import Waits, run, run_async
 
 T = TypeVar("T")
+MOST_THOUGHTS = 100
 MOST_COURSES = 1_000  # conversations remembered; one that was forgotten goes on without its last step
 OVER_BUDGET = 402
 
 
+class Usage(NamedTuple):
+    """What one call of a model used, as far as the framework tells; what it does not is None."""
+
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+
+
 class Terms(NamedTuple):
     """What an agent's tools need: which ask a person first (names or globs such as `pay_*`), and how long a
-    verdict may take (None: as long as it takes)."""
+    verdict may take (None: as long as it takes). `cost` prices a model's call, in your currency."""
 
     needs_approval: Sequence[str] = ()
     timeout: float | None = None
+    cost: Callable[[Usage], float | None] | None = None
 
     def asks(self, tool: str) -> bool:
         return any(fnmatchcase(tool, pattern) for pattern in self.needs_approval)
@@ -73,12 +84,21 @@ class Course:
 
     # Before and after a model is asked.
 
+    def wait(self) -> None:
+        """Wait while paused or stopped. Raises `Cancelled`."""
+        run(self._wait())
+
+    async def await_(self) -> None:
+        await run_async(self._wait())
+
     def ready(self) -> list[Prompt]:
         """Wait while paused or stopped; then what people have injected since. Raises `Cancelled`."""
-        return run(self._ready())
+        run(self._wait())
+        return self.speaker.orders.take_prompts(self.session_id)  # the line may be another agent's
 
     async def aready(self) -> list[Prompt]:
-        return await run_async(self._ready())
+        await run_async(self._wait())
+        return self.speaker.orders.take_prompts(self.session_id)  # the line may be another agent's
 
     def said(self, intent: str, **fields: Unpack[StepFields]) -> Step:
         """Say what was done, paused or not, after all that has ended: its parents. Never waits."""
@@ -86,6 +106,36 @@ class Course:
             self._gather()
             self._last = step = self._tell(self.line, intent, fields)
         return step
+
+    def thought(
+        self,
+        usage: Usage,
+        calls: Sequence[str],
+        text: Any = None,
+        *,
+        reasoning: Sequence[str] | None = None,
+        started_ns: int | None = None,
+    ) -> Step:
+        """Say what a model answered: words, or calls of tools. Tokens and cost only where they are known."""
+        fields: StepFields = {"tokens_consumed": usage.total_tokens}
+        if usage.total_tokens is None:
+            fields["tokens_consumed"] = wording.tokens(usage.input_tokens, usage.output_tokens)
+        if self.terms.cost is not None:
+            fields["cost"] = self.terms.cost(usage)
+        if text:
+            fields["tool_output_summary"] = wording.clip(text)
+        if reasoning:
+            fields["reasoning_chain"] = [wording.clip(one) for one in reasoning[:MOST_THOUGHTS]]
+        if started_ns is not None:
+            fields["duration_ms"] = (time.perf_counter_ns() - started_ns) // 1_000_000
+        return self.said(f"Decided to call {', '.join(calls)}" if calls else "Answered", **fields)
+
+    def failed(self, error: BaseException, started_ns: int | None = None) -> Step:
+        """Say that a model could not be asked."""
+        fields: StepFields = {"status": "failure", "tool_output_summary": wording.failure(error)}
+        if started_ns is not None:
+            fields["duration_ms"] = (time.perf_counter_ns() - started_ns) // 1_000_000
+        return self.said("Failed to ask the model", **fields)
 
     def gather(self) -> None:
         """Go on from the calls that have ended, without saying anything: for who sees no turns."""
@@ -102,14 +152,14 @@ class Course:
         return await run_async(self._begin(tool, args, intent))
 
     def end(self, call: Call, output: Any = None, error: BaseException | str | None = None) -> Step:
-        """Say what came of a call that was run. Never waits."""
+        """Say what came of a call that was run. Never waits. It names the tool only in words: by its name a
+        rule that holds or denies calls of the tool would hold or deny what was done with leave."""
         fields: StepFields = {
-            "tool_call": call.tool,
             "status": "success" if error is None else "failure",
             "duration_ms": (time.perf_counter_ns() - call.started_ns) // 1_000_000,
         }
         if error is not None:
-            output = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+            output = wording.failure(error)
         if output is not None:
             fields["tool_output_summary"] = wording.clip(output)
         word = "Called" if error is None else "Failed to call"
@@ -124,7 +174,8 @@ class Course:
         if call.refusal is not None:
             return refuse(call.refusal)
         try:
-            result = do(call.args)
+            with call.line.here():
+                result = do(call.args)
         except BaseException as failed:
             self.end(call, error=failed)
             raise
@@ -138,7 +189,8 @@ class Course:
         if call.refusal is not None:
             return refuse(call.refusal)
         try:
-            result = await do(call.args)
+            with call.line.here():
+                result = await do(call.args)
         except BaseException as failed:
             self.end(call, error=failed)
             raise
@@ -151,10 +203,9 @@ class Course:
         self.line.join(*self._ended)
         self._ended.clear()
 
-    def _ready(self) -> Waits[list[Prompt]]:
+    def _wait(self) -> Waits[None]:
         self.speaker.hear()
         yield from gate.pass_by(self.speaker, self.session_id)
-        return self.line.prompts()
 
     def _begin(self, tool: str, args: Any, intent: str | None) -> Waits[Call]:
         tool = wording.tool_name(tool)
@@ -203,16 +254,29 @@ class Courses:
         self._lock = Lock()
         self._known: OrderedDict[str, Course] = OrderedDict()
 
-    def of(self, thread: Any = None) -> Course:
-        """That conversation's; without a name one that nobody else gets."""
-        if thread is None:
-            return Course(self.speaker, terms=self.terms)
-        name = wording.session_name(thread)
+    def enter(self, thread: Any = None) -> str:
+        """The key of a run that begins: in the session this code runs in (`with session:`, or a tool that
+        another agent calls, whose step is then its parent), else in the thread's, else in one of its own."""
+        line = current_line()
+        if line is None:
+            return wording.session_name(new_id() if thread is None else thread)
+        key = f"{line.session_id}/{new_id()}"  # no session's name: the same agent may be called by itself
+        self._keep(key, Course(self.speaker, line, self.terms))
+        return key
+
+    def of(self, key: str) -> Course:
+        """The course of that key, gone on with or, when it is not known here, opened."""
         with self._lock:
-            course = self._known.pop(name, None)
-            if course is None:
-                course = Course(self.speaker, Line(self.speaker, *open_line(None, name)), self.terms)
-            self._known[name] = course
+            known = self._known.get(key)
+        if known is None:
+            line = Line(self.speaker, *open_line(None, key.partition("/")[0]))
+            known = Course(self.speaker, line, self.terms)
+        return self._keep(key, known)
+
+    def _keep(self, key: str, course: Course) -> Course:
+        with self._lock:
+            course = self._known.pop(key, course)
+            self._known[key] = course
             while len(self._known) > MOST_COURSES:
                 self._known.popitem(last=False)
         return course

@@ -10,8 +10,6 @@ import re
 import uuid
 from typing import Any
 
-import msgspec
-
 from observatory.protocol.identity import NAMESPACE
 from observatory.sdk.gate import Approval
 from observatory.sdk.step import written_input
@@ -40,6 +38,10 @@ def clip(value: Any, most: int = SUMMARY_CHARS) -> str:
         return text
     kept = most - MORE_CHARS
     return f"{text[:kept]}… ({len(text) - kept:,} more)"
+
+
+def failure(error: BaseException | str) -> str:
+    return clip(error if isinstance(error, str) else f"{type(error).__name__}: {error}")
 
 
 def told_input(tool_input: Any) -> Any:
@@ -89,11 +91,3 @@ def tokens(*counts: Any) -> int | None:
     """Their sum; None when none was told, so that what is not known is never zero."""
     known = [one for one in counts if isinstance(one, int) and not isinstance(one, bool) and one >= 0]
     return sum(known) if known else None
-
-
-def as_data(value: Any) -> Any:
-    """A value of any library as plain JSON data, if it can be."""
-    try:
-        return msgspec.to_builtins(value, enc_hook=str)
-    except (TypeError, ValueError, RecursionError):
-        return str(value)
