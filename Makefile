@@ -11,6 +11,7 @@ PY := .venv/bin/python
 UV := .venv/bin/uv
 SYNCED := .venv/.synced
 CREWAI := .venv-crewai/.synced
+CREWAI_PY := .venv-crewai/bin/python
 # One more than there are cores: the gateways of the tests wait for clocks and disks as much as they work.
 WORKERS = $(shell $(PY) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
@@ -62,20 +63,24 @@ windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with 
 	@$(PY) tools/windows.py build
 
 # Processes on a busy machine miss a beat now and then: what failed runs once more, alone; twice is red.
-once_more = { echo "once more, one by one:"; $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none </dev/null; }
+MAIN := --ignore tests/windows --ignore tests/crewai
+once_more = { echo "once more, one by one:"; $(1) -m pytest $(2) --last-failed --last-failed-no-failures none </dev/null; }
 
 # Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
-test: windows  ## run all tests, those in a real browser too
+# And those of CrewAI in its own environment.
+test: windows $(CREWAI)  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null || $(call once_more,--ignore tests/windows)
-	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null || $(call once_more,tests/windows)
+	@$(PY) -m pytest $(MAIN) -n $(WORKERS) --dist loadfile </dev/null || $(call once_more,$(PY),$(MAIN))
+	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null || $(call once_more,$(PY),tests/windows)
+	@$(CREWAI_PY) -m pytest tests/crewai </dev/null || $(call once_more,$(CREWAI_PY),tests/crewai)
 
-test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
+test-both: windows $(CREWAI)  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
+	@BOTH=1 $(PY) -m pytest $(MAIN) -n $(WORKERS) --dist loadfile </dev/null
 	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
+	@$(CREWAI_PY) -m pytest tests/crewai </dev/null
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
 	@.venv/bin/ruff check .
@@ -115,6 +120,6 @@ shots: windows  ## take the pictures of docs/windows anew from the running demo
 	@$(PY) -m tools.shots
 
 clean:  ## remove the environment and every cache
-	@rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
+	@rm -rf .venv .venv-crewai .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
 	@rm -rf ui/node_modules src/observatory/api/windows .browser
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +

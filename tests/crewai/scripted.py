@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 USAGE = {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}
 
 
-class Scripted(BaseLLM):
+class Scripted(BaseLLM):  # type: ignore[misc]
     """Answers in order: a text, or a tool's name and input. What it was asked is kept in `asked`."""
 
     native: bool = True
@@ -67,13 +67,13 @@ class Till:
         self.is_reading, self.may_read = threading.Event(), threading.Event()
         self.may_read.set()
 
-        @tool("pay_invoice")
+        @tool("pay_invoice")  # type: ignore[untyped-decorator]
         def pay_invoice(number: int, amount: int) -> str:
             """Pay an invoice."""
             self.paid.append((number, amount))
             return f"paid {amount} for invoice {number}"
 
-        @tool("read_invoices")
+        @tool("read_invoices")  # type: ignore[untyped-decorator]
         def read_invoices() -> str:
             """Read the invoices."""
             self.is_reading.set()
@@ -81,7 +81,7 @@ class Till:
             self.paid.append("read")
             return "invoice 5 is over 1200"
 
-        @tool("break_down")
+        @tool("break_down")  # type: ignore[untyped-decorator]
         def break_down() -> str:
             """Breaks."""
             raise ValueError("the printer burns")

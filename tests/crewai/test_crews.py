@@ -15,7 +15,7 @@ from crewai.hooks.dispatch import HookAborted
 from observatory.sdk import Delivery
 from observatory.sdk.errors import NotSupported
 from observatory.sdk.integrations import crewai as adapter
-from observatory.sdk.integrations.course import Course
+from observatory.sdk.integrations.course import Course, Usage
 from observatory.sdk.integrations.crewai import Observer
 from observatory.sdk.integrations.crewai_runs import slug
 from tests.crewai.scripted import Scripted, Till, crew_of
@@ -29,8 +29,12 @@ PAY = ("pay_invoice", {"number": 5, "amount": 1200})
 
 @pytest.fixture
 def observer(desk: Desk) -> Iterator[Observer]:
-    with Observer(needs_approval=["asked_*"], delivery=AT_ONCE, **desk.door()) as watching:
+    with Observer(cost=priced, delivery=AT_ONCE, **desk.door()) as watching:
         yield watching
+
+
+def priced(usage: Usage) -> float | None:
+    return None if usage.total_tokens is None else usage.total_tokens * 0.02
 
 
 @pytest.fixture(params=[True, False], ids=["native", "react"])
@@ -71,8 +75,9 @@ def test_a_kickoff_is_a_session_and_its_agents_are_ours_s926(
     assert (
         failed["action"]["status"] == "failure" and "printer burns" in failed["action"]["tool_output_summary"]
     )
-    turns = [one for one in found if intent(one) == "Ask pocket-1"]
+    turns = [one for one in found if one["state_delta"].get("tokens_consumed")]
     assert [one["state_delta"]["tokens_consumed"] for one in turns] == [42] * 5
+    assert {one["state_delta"]["cost"] for one in turns} == {0.84}
     assert found[-1]["control"]["is_terminal"] and intent(found[-1]) == "Finish the crew's work"
 
     # A model that does not count its tokens: unknown, not zero; a second kickoff is a second session.
@@ -80,8 +85,9 @@ def test_a_kickoff_is_a_session_and_its_agents_are_ours_s926(
     crew_of(quiet, till, "Cashier").kickoff()
     assert observer.session_id != first
     found = until(lambda: said if len(said := steps(desk, observer.session_id)) >= 4 else [])
-    (turn,) = [one for one in found if intent(one) == "Ask mute-1"]
-    assert "tokens_consumed" not in turn["state_delta"]
+    (turn,) = [one for one in found if intent(one) == "Answered"]
+    assert turn["identity"]["model"] == "mute-1"
+    assert not {"tokens_consumed", "cost"} & set(turn["state_delta"])
 
 
 @pytest.mark.req(97, 187)
@@ -150,7 +156,7 @@ def test_the_adapters_own_list_asks_and_siblings_do_not_wait_s928(desk: Desk) ->
         with pytest.raises(NotSupported, match="close that first"):
             Observer(**desk.door())
 
-    away = {"url": "http://127.0.0.1:9", "key": desk.server.key("agent"), "data": desk.home / "away"}
+    away: Json = {"url": "http://127.0.0.1:9", "key": desk.server.key("agent"), "data": desk.home / "away"}
     llm.script([PAY, ("read_invoices", {})], "done")
     till.paid.clear()
     with Observer(needs_approval=["pay_*"], timeout=0.2, delivery=AT_ONCE, **away) as watching:

@@ -21,7 +21,7 @@ from observatory.sdk.credentials import find_door
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.errors import Cancelled, NotSupported
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Terms
+from observatory.sdk.integrations.course import Terms, Usage
 from observatory.sdk.integrations.crewai_runs import Frame, Run, Runs, Work, errors_of, inside
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.outbox import Outbox
@@ -68,7 +68,8 @@ class Observer:
     """While it is open, every crew of this process is observed and controlled. Make it before the kickoff.
 
     `needs_approval`: tools (names or globs) that ask a person first; rules at the gateway hold others.
-    `timeout`: how long a verdict may take, in seconds; None: as long as it takes.
+    `timeout`: how long a verdict may take, in seconds; None: as long as it takes. `cost` prices a model's
+    call by its tokens; without it costs are unknown.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Observer:
         *,
         needs_approval: Sequence[str] = (),
         timeout: float | None = None,
+        cost: Callable[[Usage], float | None] | None = None,
         version: str = "1.0.0",
         cluster: str | None = None,
         url: str | None = None,
@@ -89,7 +91,7 @@ class Observer:
             raise NotSupported("another Observer watches the crews of this process already: close that first")
         try:
             self._outbox = Outbox("crewai", find_door(url, key, data), delivery or Delivery())
-            self._runs = Runs(self._outbox, Terms(tuple(needs_approval), timeout), version, cluster)
+            self._runs = Runs(self._outbox, Terms(tuple(needs_approval), timeout, cost), version, cluster)
             self._sessions: list[str] = []
             self._hooks = {
                 "EXECUTION_START": self._starts,
@@ -211,10 +213,10 @@ class Observer:
         if self._open and (found := self._work_of(ctx)) is not None:
             self._hear(found[1], ctx.response)
 
-    def _hear(self, work: Work, response: Any = None) -> None:
-        """Apart, so that what cannot be said of a turn neither closes a gate nor keeps a pause from holding."""
+    def _hear(self, work: Work, response: Any = None, *calls: str) -> None:
+        """Apart: what cannot be said of a turn neither closes a gate nor keeps a pause from holding."""
         try:
-            work.hear(self._runs.spent, response)
+            work.hear(self._runs.spent, response, calls)
         except Exception:
             log.exception("crewai: what the model did was not recorded")
 
@@ -250,7 +252,7 @@ class Observer:
 
     def _permit(self, ctx: Any) -> bool | None:
         run, work = self._runs.work(ctx.crew, ctx.task, ctx.agent)
-        self._hear(work)
+        self._hear(work, None, wording.tool_name(ctx.tool_name))
         given: dict[str, Any] = ctx.tool_input
         call, refusal = None, None
         try:

@@ -8,14 +8,14 @@ the call that delegated it. Nothing here knows CrewAI's hooks: its objects are o
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
 from observatory.sdk.agent import Agent
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Call, Course, Terms
+from observatory.sdk.integrations.course import Call, Course, Terms, Usage
 from observatory.sdk.outbox import Outbox
 from observatory.sdk.received import Prompt
 from observatory.sdk.session import Line, open_line
@@ -65,18 +65,15 @@ class Work:
         with self._lock:
             self._turn = Turn(llm)
 
-    def hear(self, spent: Callable[[Any], int | None], response: Any = None) -> None:
+    def hear(
+        self, spent: Callable[[Any], int | None], response: Any = None, calls: Sequence[str] = ()
+    ) -> None:
         """Say what the model did, once for each time it was asked; tokens nobody told are left out."""
         with self._lock:
             turn, self._turn = self._turn, None
-        if turn is None:
-            return
-        self.course.said(
-            f"Ask {model_of(turn.llm) or 'the model'}",
-            duration_ms=(time.perf_counter_ns() - turn.began_ns) // 1_000_000,
-            tokens_consumed=spent(turn.llm),
-            reasoning_chain=[wording.clip(response)] if response else None,
-        )
+        if turn is not None:
+            usage = Usage(model_of(turn.llm), total_tokens=spent(turn.llm))
+            self.course.thought(usage, calls, response, started_ns=turn.began_ns)
 
 
 class Run:
@@ -190,18 +187,16 @@ class Runs:
         return run, run.work(task, agent, speaker, self._terms)
 
     def _speaker(self, name: str, agent: Any) -> Agent:
+        llm = getattr(agent, "llm", None)
+        told = {"model": model_of(llm), "provider": text_of(getattr(llm, "provider", None))}
         with self._lock:
             found = self._agents.get(name)
             if found is None:
-                llm = getattr(agent, "llm", None)
                 found = self._agents[name] = Agent(
-                    name,
-                    version=self._version,
-                    cluster=self._cluster,
-                    model=model_of(llm),
-                    provider=text_of(getattr(llm, "provider", None)),
-                    outbox=self._outbox,
+                    name, version=self._version, cluster=self._cluster, outbox=self._outbox
                 )
+            # The same agent may come with another model the next time.
+            found.identity = found.identity | {name: value for name, value in told.items() if value}
             return found
 
     def meet(self, llm: Any) -> None:
