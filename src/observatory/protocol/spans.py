@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -169,6 +170,7 @@ def _agent_on(above: Recorded | None) -> Any:
         return None
 
 
+@lru_cache(maxsize=16_384)
 def step_id(trace_id: str, span_id: str) -> str:
     """A UUID, so that a parent is found whatever session it says it is of."""
     return str(uuid.uuid5(NAMESPACE, f"{trace_id}/{span_id}"))
