@@ -11,6 +11,7 @@ PY := .venv/bin/python
 UV := .venv/bin/uv
 SYNCED := .venv/.synced
 CREWAI := .venv-crewai/.synced
+CREWAI_PY := .venv-crewai/bin/python
 # One more than there are cores: the gateways of the tests wait for clocks and disks as much as they work.
 WORKERS = $(shell $(PY) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
@@ -61,17 +62,21 @@ $(CREWAI): pyproject.toml uv.lock | $(SYNCED)
 windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with the locked dependencies
 	@$(PY) tools/windows.py build
 
-# Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
-# But beside the others: they wait as much as those compute.
-test: windows  ## run all tests, those in a real browser too
-	@$(PY) tools/windows.py test
-	@$(PY) -m tools.chromium
-	@$(PY) -m tools.suites "--ignore tests/windows -n $(WORKERS)" "tests/windows -n 2"
+MAIN = --ignore tests/windows --ignore tests/crewai -n $(WORKERS)
 
-test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
+# Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
+# But beside the others: they wait as much as those compute. Those of CrewAI in its own environment.
+test: windows $(CREWAI)  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m tools.suites "--ignore tests/windows -n $(WORKERS)" "tests/windows -n 2"
+	@$(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2"
+	@$(CREWAI_PY) -m tools.suites tests/crewai
+
+test-both: windows $(CREWAI)  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
+	@$(PY) tools/windows.py test
+	@$(PY) -m tools.chromium
+	@BOTH=1 $(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2"
+	@$(CREWAI_PY) -m tools.suites tests/crewai
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
 	@.venv/bin/ruff check .
@@ -86,8 +91,8 @@ check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same fo
 bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
 	@$(PY) -m bench
 
-bench-peers: $(SYNCED)  ## measure side by side with peers (issue 9)
-	@echo "bench-peers: not yet; the comparison with peers is built by issue 9."
+bench-peers: $(SYNCED)  ## measure OTLP in beside Arize Phoenix, which gets an environment of its own in .peers
+	@$(PY) -m bench.peers
 
 soak: $(SYNCED)  ## the long fault runs: kill -9 under load and amid interventions, leaders paused and killed
 	@$(PY) -m bench.kill --cycles 100
@@ -114,6 +119,6 @@ shots: windows  ## take the pictures of docs/windows anew from the running demo
 	@$(PY) -m tools.shots
 
 clean:  ## remove the environment and every cache
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
+	@rm -rf .venv .venv-crewai .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
 	@rm -rf ui/node_modules src/observatory/api/windows .browser
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -79,7 +79,7 @@ def request_bytes(port: int, key: str, body: bytes, is_batch: bool) -> bytes:
 
 def build(job: Job, mesh: Mesh) -> list[Request]:
     if job.kind == "spans":
-        return [_spans(job, part) for part in batches(job.messages, job.lines)]
+        return [spans_request(job.port, job.key, part) for part in batches(job.messages, job.lines)]
     bodies = mesh.logs(job.messages) if job.kind == "logs" else mesh.violations(job.messages)
     code = b"202" if job.kind == "logs" else b"422"
     if not job.lines:
@@ -95,10 +95,10 @@ def build(job: Job, mesh: Mesh) -> list[Request]:
     ]
 
 
-def _spans(job: Job, batch: Batch) -> Request:
+def spans_request(port: int, key: str, batch: Batch) -> Request:
     """All of them taken is answered with nothing at all."""
     head = (
-        f"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:{job.port}\r\nAuthorization: Bearer {job.key}\r\n"
+        f"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/x-protobuf\r\nContent-Length: {len(batch.body)}\r\n\r\n"
     )
     return Request(head.encode() + batch.body, batch.spans, b"HTTP/1.1 200", b"")

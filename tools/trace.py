@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-COUNTED = ("tests/contract/", "tests/flows/", "tests/vectors/", "tests/windows/", "ui/e2e/")
+COUNTED = ("tests/contract/", "tests/flows/", "tests/vectors/", "tests/windows/", "tests/crewai/", "ui/e2e/")
 NO_CODE_LIMIT = 60
 
 REQUIREMENT = re.compile(r"^- R(\d+) · (.+)$", re.MULTILINE)

@@ -75,6 +75,10 @@ def test_steps_are_found_by_name_in_their_tenant_only_s205(house: House) -> None
     found = house.read(house.store.steps_named(HOME_TENANT, names))
     assert found == {"ses-1/a": "ses-1", step: "ses-1", told["message_id"]: "ses-2"}
     assert house.read(house.store.steps_named(HOME_TENANT, [])) == {}
+    whole = house.read(house.store.steps_recorded(HOME_TENANT, names))
+    assert {name: session for name, (session, _) in whole.items()} == found
+    raw = whole[step][1]
+    assert raw is not None and msgspec.json.decode(raw)["meta"]["step_id"] == step
 
 
 def test_messages_are_found_by_number_s222(house: House) -> None:

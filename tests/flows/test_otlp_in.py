@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +64,16 @@ def request(*spans: Json, service: str = "svc") -> Json:
 def steps(server: Server, session: str) -> list[Json]:
     items = server.http().get("/v1/messages", params={"session_id": session}).json()["items"]
     return [one["message"] for one in reversed(items)]
+
+
+def refusals(server: Server) -> Counter[int]:
+    told = server.http().get("/metrics").text
+    return Counter(
+        {
+            int(c): int(n)
+            for c, n in re.findall(r'^observatory_answers_total\{code="(\d+)"\} (\d+)', told, re.M)
+        }
+    )
 
 
 @pytest.mark.parametrize(("wire", "way"), [("http", "genai"), ("grpc", "openinference")])
@@ -187,8 +199,9 @@ def test_what_is_not_recorded_is_counted_and_said_s813_s814(gateway: Server) -> 
 
 
 def test_what_is_no_otlp_is_refused_in_its_own_form_s810_s815(gateway: Server) -> None:
-    """S810, S815: a status in the sender's form; huge, packed, foreign and forbidden alike."""
+    """S810, S815, S934: a status in the sender's form; huge, packed, foreign and forbidden alike; counted."""
     http = gateway.http("agent")
+    before = refusals(gateway)
     bad = http.post("/v1/traces", content=b"\xff\xff", headers=PROTOBUF)
     assert (bad.status_code, bad.headers["content-type"]) == (400, "application/x-protobuf")
     assert b"ExportTraceServiceRequest" in bad.content
@@ -216,6 +229,35 @@ def test_what_is_no_otlp_is_refused_in_its_own_form_s810_s815(gateway: Server) -
         == 413
     )
     assert http.post("/v1/traces", json={}).json() == {}
+    counted = refusals(gateway)
+    assert [counted[code] - before[code] for code in (400, 401, 413, 415)] == [2, 1, 2, 1], (
+        "S934: each is one"
+    )
+
+
+def test_a_trace_in_pieces_stays_together_and_is_recorded_once_s931_s932(gateway: Server) -> None:
+    """S931, S932: what is on record tells where a late span belongs; another grouping changes nothing."""
+    http, reader, trace = gateway.http("agent"), gateway.http(), uuid.uuid4().hex
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "boss"}
+    chat, tool = {"gen_ai.operation.name": "chat"}, {"gen_ai.operation.name": "execute_tool"}
+    early = span(chat, 2, 1, trace=trace)  # ended, and sent, before the agent's span that tells the rest
+    root = span(agent | {"gen_ai.conversation.id": "pieces"}, 1, trace=trace)
+    late, later = span(chat, 3, 1, trace=trace), span(tool, 4, 3, trace=trace)
+    for part in (early, root, late, later):
+        assert http.post("/v1/traces", json=request(part)).json() == {}
+    found = steps(gateway, "pieces")
+    assert [one["identity"]["agent_id"] for one in found] == ["boss"] * 3
+    alone = steps(gateway, str(uuid.UUID(trace)))
+    assert [one["identity"]["agent_id"] for one in alone] == ["svc"], "nobody could know"
+    before = reader.get("/v1/messages", params={"limit": 1}).json()["items"][0]["sequence_number"]
+    events = {"after": before, "limit": 10}
+    for group in ((early, root, late, later), (later, late), (late, early), (root,)):
+        assert http.post("/v1/traces", json=request(*group)).json() == {}
+    assert reader.get("/v1/messages", params=events).json()["items"] == []
+    trail = reader.get("/v1/audit/tenant", params={"severity_min": 21, "limit": 100}).json()["items"]
+    assert [one for one in trail if one["hash_chain"]["sequence_number"] > before] == [], (
+        "nobody is suspected"
+    )
 
 
 def test_over_grpc_a_key_is_asked_for_before_anything_is_read_s812(gateway: Server) -> None:

@@ -13,19 +13,20 @@ from collections import Counter
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from observatory.api.graphs import playback
 from observatory.api.house import House
 from observatory.api.ingest import BodyError, Ingest, Receive, Scope, Send
 from observatory.api.otlp_seen import Seen, Signal
 from observatory.api.shown import CERTIFICATE
-from observatory.errors import GatewayStopped, QueueFull
+from observatory.errors import GatewayStopped, QueueFull, StoreError
 from observatory.protocol import otlp_read
 from observatory.protocol.certificates import Certificate
-from observatory.protocol.otlp_records import Form, NotOtlp
+from observatory.protocol.otlp_records import Form, NotOtlp, Span
 from observatory.protocol.otlp_reply import reply, trouble
 from observatory.protocol.otlp_wire import TooMuch
 from observatory.protocol.span_events import steps_of_logs
 from observatory.protocol.span_values import Tally
-from observatory.protocol.spans import Step, steps_of_spans
+from observatory.protocol.spans import Recorded, Step, asks, steps_of_spans
 from observatory.state import Principal, Verdict
 
 PATHS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs"}
@@ -60,20 +61,33 @@ class OtlpIn:
             await _answer(send, 200, reply(signal, form, outcome.rejected, outcome.told), form)
         except BodyError as error:
             told = error.answer
-            await _answer(send, error.code, trouble(form, error.code, told.reason, told.detail or ""), form)
+            await self._refuse(send, form, error.code, told.reason, told.detail or "")
         except NotOtlp as fault:
-            await _answer(send, 400, trouble(form, 400, "not_otlp", str(fault)), form)
+            await self._refuse(send, form, 400, "not_otlp", str(fault))
         except QueueFull as full:
-            await _answer(send, 429, trouble(form, 429, "queue_full", str(full)), form, full.retry_after_s)
-        except (GatewayStopped, NotStored) as stopped:
-            await _answer(send, 503, trouble(form, 503, "not_durable", str(stopped)), form, 1)
+            await self._refuse(send, form, 429, "queue_full", str(full), full.retry_after_s)
+        except GatewayStopped as stopped:
+            await self._refuse(send, form, 503, "not_durable", str(stopped), 1)
+        except NotStored as some:  # its records were counted one by one
+            await _answer(send, 503, trouble(form, 503, "not_durable", str(some)), form, 1)
+
+    async def _refuse(
+        self, send: Send, form: Form | None, code: int, reason: str, detail: str, retry_s: int | None = None
+    ) -> None:
+        self.turned_away(code)
+        await _answer(send, code, trouble(form, code, reason, detail), form, retry_s)
 
     async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:
         """All of a request, durable or told of; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""
         most = self._house.settings.batch_lines
         try:
             # In a thread: a long batch read here would hold up every other client.
-            steps, tally = await asyncio.to_thread(_read, signal, body, form, most, who.agent_id)
+            if signal == "logs":
+                steps, tally = await asyncio.to_thread(_logs, body, form, most, who.agent_id)
+            else:
+                spans, names = await asyncio.to_thread(_spans, body, form, most)
+                record = await self._record(who.tenant_id, names)
+                steps, tally = await asyncio.to_thread(steps_of_spans, spans, who.agent_id, record)
         except TooMuch as error:
             raise BodyError(413, "too_many", str(error)) from error
         wanted = [one for one in steps if one is not None]
@@ -91,6 +105,20 @@ class OtlpIn:
         self.seen(who.tenant_id).note(signal, len(steps), len(wanted) - len(refused), len(refused), tally)
         return Outcome(len(refused) + tally.not_agents, _told(refused, tally))
 
+    async def _record(self, tenant_id: str, names: set[str]) -> dict[str, Recorded]:
+        """What is on record of these steps. A commit that comes in between is for the corridor to judge."""
+        if not names:
+            return {}
+        try:
+            found = await playback(self._house).steps_recorded(tenant_id, names)
+        except StoreError:
+            return {}  # a record that cannot be read takes nothing either: the commit will say so
+        return {name: Recorded(*one) for name, one in found.items()}
+
+    def turned_away(self, code: int) -> None:
+        """A whole request: nothing of it was looked at singly, so it counts as one answer."""
+        self._house.doors.count(code)
+
     async def admit(self, headers: dict[bytes, bytes], shown: Certificate | None) -> Principal:
         return await self._ingest.admit(headers, shown)
 
@@ -105,12 +133,13 @@ class NotStored(Exception):
     """Not all of the request is durable; it may be sent again."""
 
 
-def _read(
-    signal: Signal, body: bytes, form: Form, most: int, bound: str | None
-) -> tuple[list[Step | None], Tally]:
-    if signal == "traces":
-        return steps_of_spans(otlp_read.spans(body, form, most), bound)
+def _logs(body: bytes, form: Form, most: int, bound: str | None) -> tuple[list[Step | None], Tally]:
     return steps_of_logs(otlp_read.logs(body, form, most), bound)
+
+
+def _spans(body: bytes, form: Form, most: int) -> tuple[list[Span], set[str]]:
+    spans = otlp_read.spans(body, form, most)
+    return spans, asks(spans)
 
 
 def _told(refused: list[Verdict], tally: Tally) -> str:

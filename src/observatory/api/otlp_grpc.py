@@ -127,14 +127,21 @@ class _Export:
                     request = await anext(requests, b"")
                 outcome = await self._door.take(who, self._signal, request, "protobuf")
         except BodyError as error:
-            code, told = codes[CODES.get(error.code, 13)], error.answer.detail or ""
+            code, told = error.code, error.answer.detail or ""
         except NotOtlp as fault:
-            code, told = codes[CODES[400]], str(fault)
-        except (QueueFull, GatewayStopped, NotStored) as error:
-            code, told = codes[CODES[503]], str(error)
+            code, told = 400, str(fault)
+        except QueueFull as full:
+            code, told = 429, str(full)
+        except GatewayStopped as stopped:
+            code, told = 503, str(stopped)
         except TimeoutError:
-            code, told = codes[CODES[503]], f"the request did not come within {READ_S:.0f} s"
+            code, told = 503, f"the request did not come within {READ_S:.0f} s"
+        except NotStored as some:  # its records were counted one by one
+            await context.abort(codes[CODES[503]], str(some))
+            return b""
         else:
             return reply(self._signal, "protobuf", outcome.rejected, outcome.told)
-        await context.abort(code, told)
+        self._door.turned_away(code)
+        # What passes is UNAVAILABLE: of RESOURCE_EXHAUSTED exporters let go.
+        await context.abort(codes[CODES.get(503 if code == 429 else code, 13)], told)
         return b""

@@ -72,6 +72,11 @@ class Playback(Protocol):
     async def steps_named(self, tenant_id: str, names: Collection[str]) -> dict[str, str]:
         """Of these names the ones that are steps of this tenant, each with its session id."""
 
+    async def steps_recorded(
+        self, tenant_id: str, names: Collection[str]
+    ) -> dict[str, tuple[str, bytes | None]]:
+        """As `steps_named`, with the bytes as archived; None once shredded."""
+
     async def played(self, tenant_id: str, numbers: Collection[int]) -> dict[int, tuple[int, Played]]:
         """Messages by their numbers, each with the number of its session; what is none is left out."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any, Final
 
 from observatory.protocol import conventions as words
@@ -33,6 +34,11 @@ def steps_of_logs(logs: Iterable[Log], bound: str | None) -> tuple[list[Step | N
     return [_event(one, bound, tally) for one in logs], tally
 
 
+def _content(log: Log) -> str:
+    said = (sorted(log.attributes.items()), log.body)
+    return sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
     """An event of Claude Code, or GenAI's event with the details of a call. Other records are no steps."""
     said = log.attributes
@@ -49,7 +55,9 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
     tally.steps += 1
     tally.unread(said)
     session = values.session(values.first(said, words.SESSION))
-    named = f"{session or log.trace_id}/{log.span_id}/{title}/{log.at_ns}/{said.get('event.sequence', '')}"
+    # Without a number of its own a record is told from its neighbours of that moment by what it says.
+    which = said.get("event.sequence") or _content(log)
+    named = f"{session or log.trace_id}/{log.span_id}/{title}/{log.at_ns}/{which}"
     trace = (
         hyphenated(log.trace_id) if log.trace_id.strip("0") else str(uuid.uuid5(NAMESPACE, session or named))
     )

@@ -1,17 +1,20 @@
 """An agent's spans and events, as others name them, become DecisionLogs: one span, one step.
 
-Law: a step's id follows from trace and span alone, and its bytes from the span alone but for what its request
-says of its ancestors; so a batch sent twice is recorded once. What a span does not say is absent, never zero:
-tokens and cost count where they were spent, with the model's own call, and an agent's sum over calls of its
-own process is left out lest they count twice. A span without an agent's words is no step; its children are
-hung on the nearest ancestor in the request that is one.
+Law: a step's id follows from trace and span alone, and its bytes from the span alone but for its place:
+agent, session and parent, where its ancestors tell them. Those are the ancestors in the request and, past
+them, the step on record. The place is decided once, when the step is recorded: sent again, in whatever
+grouping, it is recorded once. What a span does not say is absent, never zero: tokens and cost count where
+they were spent, with the model's own call, and an agent's sum over calls of its own process is left out lest
+they count twice. A span without an agent's words is no step; its children are hung on the nearest ancestor in
+the request that is one.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,11 +35,37 @@ class Step(msgspec.Struct, gc=False):
     context: TraceContext | None
 
 
-def steps_of_spans(spans: Sequence[Span], bound: str | None) -> tuple[list[Step | None], values.Tally]:
-    """One entry for each span, None where it is no step. `bound`: the agent whose key it is."""
+class Recorded(NamedTuple):
+    """A step as it is on record: its session, and its bytes unless they were shredded."""
+
+    session_id: str
+    raw: bytes | None
+
+
+Record = Mapping[str, Recorded]  # by step id
+
+
+def steps_of_spans(
+    spans: Sequence[Span], bound: str | None, record: Record | None = None
+) -> tuple[list[Step | None], values.Tally]:
+    """One entry for each span, None where it is no step. `bound`: the agent whose key it is; `record`: what
+    is on record of the steps that `asks` names."""
     family = {(span.trace_id, span.span_id): span for span in spans}
     tally = values.Tally()
-    return [_step(span, family, bound, tally) for span in spans], tally
+    return [_step(span, family, bound, tally, record or {}) for span in spans], tally
+
+
+def asks(spans: Sequence[Span]) -> set[str]:
+    """The steps whose record decides where these spans belong: of a span with a parent its own, and of a
+    parent that is not among them that one's."""
+    family = {(span.trace_id, span.span_id) for span in spans}
+    wanted = set()
+    for span in spans:
+        if span.parent_id and span.trace_id and span.span_id and kind_of(span) is not None:
+            wanted.add(step_id(span.trace_id, span.span_id))
+        if span.parent_id and span.trace_id and (span.trace_id, span.parent_id) not in family:
+            wanted.add(step_id(span.trace_id, span.parent_id))
+    return wanted
 
 
 def kind_of(span: Span) -> words.Kind | None:
@@ -62,7 +91,7 @@ def kind_of(span: Span) -> words.Kind | None:
 Family = Mapping[tuple[str, str], Span]
 
 
-def _step(span: Span, family: Family, bound: str | None, tally: values.Tally) -> Step | None:
+def _step(span: Span, family: Family, bound: str | None, tally: values.Tally, record: Record) -> Step | None:
     kind = kind_of(span)
     if kind is None or not span.trace_id or not span.span_id:
         tally.not_agents += 1
@@ -70,10 +99,11 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally) ->
     tally.steps += 1
     said = span.attributes
     tally.unread(said)
-    parent, lines = _ancestry(span, family)
+    parent, lines, beyond = _ancestry(span, family)
+    above = record.get(beyond) if beyond else None
     told = (values.first(one.attributes, words.SESSION) for one in lines)
-    session = next((values.session(one) for one in told if one), None)
-    trace = hyphenated(span.trace_id)
+    session = next((values.session(one) for one in told if one), above.session_id if above else None)
+    trace, name = hyphenated(span.trace_id), step_id(span.trace_id, span.span_id)
     tool = _tool(said, span.name) if kind == "tool" else None
     body: dict[str, Any] = {
         "meta": {
@@ -81,11 +111,11 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally) ->
             "timestamp": values.when(span.start_ns, span.end_ns),
             "parent_step_id": parent,
             "cluster_id": values.cluster(span.resource),
-            "step_id": step_id(span.trace_id, span.span_id),
+            "step_id": name,
             "session_id": session or trace,
         },
         "identity": identity(
-            bound, next((one for one in map(_agent_of, lines) if one), None), span.resource, said
+            bound, next((one for one in map(_agent_of, lines) if one), _agent_on(above)), span.resource, said
         ),
         "cognition": {"intent": _intent(kind, span.name, said)},
         "action": {
@@ -113,28 +143,55 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally) ->
     if kind == "agent" and not span.parent_id and session is None:
         body["control"] = {"is_terminal": True}  # the run that is this trace has ended
     context = read_context(f"00-{span.trace_id}-{span.span_id}-{span.flags & 1:02x}", span.state)
-    return Step(values.encode(body), context)
+    raw = values.encode(body)
+    before = record.get(name)
+    if before is not None and before.raw is not None and _own(before.raw) == _own(raw):
+        raw = before.raw
+    return Step(raw, context)
 
 
+def _own(raw: bytes) -> Any:
+    """What of a step is told by its span alone; None of what cannot be read."""
+    try:
+        body = msgspec.json.decode(raw)
+        for section, member in (("meta", "session_id"), ("meta", "parent_step_id"), ("identity", "agent_id")):
+            body[section].pop(member, None)
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
+        return None
+    return body
+
+
+def _agent_on(above: Recorded | None) -> Any:
+    """The agent of a step on record, if it was named: one that was not goes by its service's name."""
+    try:
+        who = msgspec.json.decode(above.raw or b"")["identity"] if above is not None else {}
+        return who["agent_id"] if who and who["agent_id"] != who["agent_type"] else None
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return None
+
+
+@lru_cache(maxsize=16_384)
 def step_id(trace_id: str, span_id: str) -> str:
     """A UUID, so that a parent is found whatever session it says it is of."""
     return str(uuid.uuid5(NAMESPACE, f"{trace_id}/{span_id}"))
 
 
-def _ancestry(span: Span, family: Family) -> tuple[str | None, list[Span]]:
-    """The step it hangs on, and itself with its ancestors in the request, nearest first."""
-    lines, parent, at = [span], None, span
+def _ancestry(span: Span, family: Family) -> tuple[str | None, list[Span], str | None]:
+    """The step it hangs on; itself with its ancestors in the request, nearest first; the step past them."""
+    lines, parent, at, beyond = [span], None, span, None
     for _ in range(64):
         if not at.parent_id:
             break
         above = family.get((span.trace_id, at.parent_id))
         if parent is None and (above is None or kind_of(above) is not None):
             parent = step_id(span.trace_id, at.parent_id)
+        if above is None:
+            beyond = step_id(span.trace_id, at.parent_id)
         if above is None or any(above is one for one in lines):
             break
         lines.append(above)
         at = above
-    return parent, lines
+    return parent, lines, beyond
 
 
 def identity(bound: str | None, told: Any, resource: Attributes, said: Attributes) -> dict[str, Any]:

@@ -172,6 +172,30 @@ class SessionReads(Fetches):
                 found[step_name(session_id, step_id, message_id)] = session_id
         return {name: found[name] for name in names if name in found}
 
+    async def steps_recorded(
+        self, tenant_id: str, names: Collection[str]
+    ) -> dict[str, tuple[str, bytes | None]]:
+        shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
+        mine = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == messages.c.session_no)
+        source = (
+            shape.events.join(messages, shape.same_row(messages))
+            .join(shape.payloads, shape.same_row(shape.payloads))
+            .join(sessions, mine)
+        )
+        columns = select(
+            sessions.c.session_id, messages.c.step_id, messages.c.message_id, shape.payloads.c.raw
+        )
+        found: dict[str, tuple[str, bytes | None]] = {}
+        for some in portions(names):
+            keys = [dedupe_key(tenant_id, name) for name in some]
+            query = columns.select_from(source).where(
+                messages.c.dedupe.in_(keys), *shape.in_tenant(tenant_id, None, None)
+            )
+            for session_id, step_id, message_id, raw in await self.fetch(tenant_id, query):
+                name = step_name(session_id, step_id, message_id)
+                found[name] = session_id, None if raw is None else bytes(raw)
+        return {name: found[name] for name in names if name in found}
+
     async def annotations_page(
         self, tenant_id: str, where: Mapping[str, Any], before: str | None, limit: int
     ) -> list[dict[str, Any]]:

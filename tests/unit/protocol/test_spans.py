@@ -14,7 +14,7 @@ from observatory.protocol.conventions import READ
 from observatory.protocol.message import Message
 from observatory.protocol.otlp_records import CLIENT, Log, Span
 from observatory.protocol.span_events import steps_of_logs
-from observatory.protocol.spans import step_id, steps_of_spans
+from observatory.protocol.spans import Recorded, asks, step_id, steps_of_spans
 
 Json = dict[str, Any]
 TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000
@@ -356,3 +356,82 @@ def test_of_many_unread_names_only_so_many_are_counted_apart_s807() -> None:
     said = {"gen_ai.operation.name": "chat"} | {f"made.up{n}x": n for n in range(3_000)}
     _, tally = steps_of_spans([span("chat", attributes=said)], None)
     assert len(tally.unmapped) == 1_000
+
+
+def on_record(*spans: Span, record: dict[str, Recorded] | None = None) -> dict[str, Recorded]:
+    """What is on record once these have come in one request."""
+    found, _ = steps_of_spans(spans, None, record)
+    told = [(one.body, json.loads(one.body)["meta"]) for one in found if one is not None]
+    return (record or {}) | {meta["step_id"]: Recorded(meta["session_id"], raw) for raw, meta in told}
+
+
+FAMILY = [
+    span(
+        "invoke_agent planner", 1, attributes={"gen_ai.operation.name": "invoke_agent", "session.id": "c-7"}
+    ),
+    span("GET", 2, 1),  # no step
+    span("chat", 3, 2, attributes={"gen_ai.operation.name": "chat"}),
+    span("execute_tool", 4, 3, attributes={"gen_ai.operation.name": "execute_tool"}),
+]
+
+
+@given(
+    st.permutations(range(4)),
+    st.sets(st.integers(0, 3)),
+    st.permutations(range(4)),
+    st.sets(st.integers(0, 3)),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_the_grouping_a_span_is_recorded_once_s931(
+    first: list[int], cuts: set[int], again: list[int], others: set[int]
+) -> None:
+    """S931: all four spans in some grouping, then all again in another: not one byte is new."""
+    record: dict[str, Recorded] = {}
+    for order, borders in ((first, cuts), (again, others)):
+        before = dict(record) if order is again and record else {}
+        group: list[Span] = []
+        for place, number in enumerate(order):
+            group.append(FAMILY[number])
+            if place in borders or place == 3:
+                named = {name: one for name, one in record.items() if name in asks(group)}
+                record |= on_record(*group, record=named)
+                group = []
+        assert not before or record == before
+
+
+def test_a_span_that_comes_late_goes_where_its_parent_is_s932() -> None:
+    """S932: agent and session of the step on record; one named by its service alone names nobody else."""
+    root, _, chat, tool = FAMILY
+    late = span("chat", 5, 1, attributes={"gen_ai.operation.name": "chat"})
+    assert asks([late]) == {step_id(TRACE, f"{5:016x}"), step_id(TRACE, f"{1:016x}")}
+    (found,), _ = steps_of_spans([late], None, on_record(root))
+    assert found is not None
+    body = json.loads(found.body)
+    assert body["meta"]["session_id"] == "c-7" and body["identity"]["agent_id"] == "planner"
+    (found,), _ = steps_of_spans([tool], None, on_record(chat))
+    assert found is not None
+    body = json.loads(found.body)
+    assert body["meta"]["session_id"].replace("-", "") == TRACE and body["identity"]["agent_id"] == "research"
+    elsewhere = span(
+        "chat", 6, 5, attributes={"gen_ai.operation.name": "chat"}, resource={"service.name": "other"}
+    )
+    (found,), _ = steps_of_spans([elsewhere], None, on_record(span("chat", 5, attributes=chat.attributes)))
+    assert found is not None and json.loads(found.body)["identity"]["agent_id"] == "other"
+    # Shredded, or not to be read: its session is known all the same.
+    for raw in (None, b"{", b"[]", b'{"identity":3}'):
+        gone = {
+            step_id(TRACE, f"{1:016x}"): Recorded("c-7", raw),
+            step_id(TRACE, f"{5:016x}"): Recorded("x", raw),
+        }
+        (found,), _ = steps_of_spans([late], None, gone)
+        assert found is not None and json.loads(found.body)["meta"]["session_id"] == "c-7"
+
+
+def test_records_of_one_moment_are_told_apart_by_what_they_say_s933() -> None:
+    """S933: without time and number two events are two steps, and the same one sent again is the same."""
+    events = [log("api_request", {"session.id": "s", "input_tokens": n}, at_ns=0) for n in (1, 2, 1)]
+    ids = [json.loads(one.body)["meta"]["step_id"] for one in steps_of_logs(events, None)[0] if one]
+    assert ids[0] != ids[1] and ids[0] == ids[2]
+    numbered = [log("api_request", {"session.id": "s", "event.sequence": n}, at_ns=0) for n in (1, 2)]
+    ids = [json.loads(one.body)["meta"]["step_id"] for one in steps_of_logs(numbered, None)[0] if one]
+    assert ids[0] != ids[1]

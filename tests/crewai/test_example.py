@@ -1,0 +1,43 @@
+"""`examples/crewai`: a real process with a real crew, paused, told something and resumed by an operator."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.flows.sdk_desk import PATIENCE_S, Desk, until
+from tests.flows.server import clean_environment
+
+
+@pytest.mark.req(97, 187)
+def test_the_example_is_paused_and_resumed_by_an_operator_s927(desk: Desk) -> None:
+    desk.name = "bookkeeper"
+    running = subprocess.Popen(
+        [sys.executable, "examples/crewai/crew.py", "5000"],
+        env=clean_environment(OBSERVATORY_DATA=str(desk.server.folder)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: "Called read_invoice" in desk.intents(), 2 * PATIENCE_S)
+        session = desk.archived()[0]["session_id"]
+        desk.do("pause", session)
+        until(lambda: not desk.inbox())  # acknowledged
+        # What runs ends; then nothing more is done, until a person says so.
+        until(
+            lambda: desk.intents().count("Called read_invoice") == desk.intents().count("Call read_invoice")
+        )
+        said = desk.intents()
+        desk.do("inject", session, prompt="That is enough for today.")
+        assert desk.intents() == said and running.poll() is None
+        desk.do("unpause", session)
+        out, err = running.communicate(timeout=2 * PATIENCE_S)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 0, err
+    assert f"session {session}: A person said: That is enough for today." in out
+    assert desk.intents()[-1] == "Finish the crew's work"
