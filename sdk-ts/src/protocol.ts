@@ -61,6 +61,7 @@ export type AgentItem = {
   agent_type: string | null;
   capabilities: string[];
   capability_version: string | null;
+  certificate: string | null;
   cluster_id: string | null;
   colour: string;
   display_name: string;
