@@ -13,7 +13,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from tests.flows.databases import new_database
 from tests.flows.server import Server
@@ -95,7 +96,7 @@ def events(server: Server, kind: str) -> list[Json]:
 class Doors:
     """Every way in: a POST, an NDJSON batch and a socket that was open before."""
 
-    def __init__(self, server: Server, socket: ClientConnection) -> None:
+    def __init__(self, server: Server, socket: Connection) -> None:
         self.server, self.socket = server, socket
 
     def send(self, door: str, message: Json) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from tests.flows.server import Server
 from tests.samples import decision_log, envelope, shown
@@ -21,7 +22,7 @@ Json = dict[str, Any]
 
 
 @contextmanager
-def live(server: Server, *topics: str, after: int | None = None, key: str = "") -> Iterator[ClientConnection]:
+def live(server: Server, *topics: str, after: int | None = None, key: str = "") -> Iterator[Connection]:
     headers = {"Authorization": f"Bearer {key or server.key('admin')}"}
     with connect(f"{server.socket_url}/v1/live", additional_headers=headers, max_size=None) as reader:
         wish: Json = {"op": "subscribe", "topics": list(topics)}
@@ -32,7 +33,7 @@ def live(server: Server, *topics: str, after: int | None = None, key: str = "") 
         yield reader
 
 
-def take(reader: ClientConnection, count: int) -> tuple[list[Json], int]:
+def take(reader: Connection, count: int) -> tuple[list[Json], int]:
     """At least so many items of one topic, and the cursor after them."""
     items: list[Json] = []
     cursor = 0

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from observatory.protocol.clock import to_ns
 from tests.flows.fleet import named, say
@@ -28,7 +29,7 @@ PATIENCE_S = 30.0
 class Reader:
     """A client as the guide describes it: a snapshot replaces, a delta upserts what is newer."""
 
-    def __init__(self, opened: ClientConnection) -> None:
+    def __init__(self, opened: Connection) -> None:
         self.opened = opened
         self.records: dict[str, dict[tuple[str, str], Json]] = {}
         self.frames: list[Json] = []

@@ -19,7 +19,8 @@ from typing import Any
 import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 from websockets.typing import Subprotocol
 
 from tests.flows.server import Server, observatory
@@ -234,7 +235,7 @@ class Load:
                     self._heard(door, sent)
             self.close_code = door.close_code
 
-    def _heard(self, door: ClientConnection, sent: list[dict[str, Any]]) -> None:
+    def _heard(self, door: Connection, sent: list[dict[str, Any]]) -> None:
         answer = json.loads(door.recv(20))
         self._told(answer["code"], sent[answer["id"]])
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from tests.flows.server import Server
 from tests.samples import decision_log, envelope
@@ -24,12 +25,12 @@ def frame(ident: Any, message: Any) -> str:
     return json.dumps({"id": ident, "message": message})
 
 
-def answer(door: ClientConnection) -> dict[str, Any]:
+def answer(door: Connection) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(door.recv(20))
     return found
 
 
-def code_of_close(door: ClientConnection) -> int:
+def code_of_close(door: Connection) -> int:
     with pytest.raises(ConnectionClosed):
         door.recv(20)
     assert door.close_code is not None

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx2
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from tests.flows.server import Server
 from tests.samples import decision_log
@@ -49,7 +50,7 @@ class Agent:
         return done
 
     @contextmanager
-    def channel(self) -> Iterator[ClientConnection]:
+    def channel(self) -> Iterator[Connection]:
         headers = {"Authorization": f"Bearer {self.key}"}
         url = f"{self.server.socket_url}/v1/agents/{self.name}/channel"
         with connect(url, additional_headers=headers, max_size=None) as socket:
@@ -110,19 +111,19 @@ def events(lines: Iterator[str]) -> Iterator[tuple[str, str, Json]]:
             fields[name] = value
 
 
-def take(socket: ClientConnection, count: int = 1) -> list[Json]:
+def take(socket: Connection, count: int = 1) -> list[Json]:
     frames = [json.loads(socket.recv(WAIT_S)) for _ in range(count)]
     assert all(frame["type"] == "delivery" for frame in frames), frames
     return frames
 
 
-def hello(socket: ClientConnection) -> Json:
+def hello(socket: Connection) -> Json:
     frame: Json = json.loads(socket.recv(WAIT_S))
     assert frame["type"] == "hello"
     return frame
 
 
-def say(socket: ClientConnection, **frame: Any) -> Json:
+def say(socket: Connection, **frame: Any) -> Json:
     """Send, and the answer to it; deliveries that come in between are left out."""
     socket.send(json.dumps(frame))
     while (answer := json.loads(socket.recv(WAIT_S)))["type"] == "delivery":
