@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.contract import postgres
-from tests.flows.databases import ALONE
 from tests.flows.insight import settled
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import manifest_of, refused, verified
@@ -50,8 +49,7 @@ def test_an_imported_trail_reads_like_the_first_and_its_chain_goes_on(
     assert observatory("export", "--data", str(new), "--out", str(again)).returncode == 0
     assert again.read_bytes() == exported.read_bytes()
     end = json.loads(manifest_of(exported).read_text())["to_sequence"]
-    old = shutil.copytree(lived, tmp_path / "old")
-    with Server(old, environment=ALONE) as first, Server(new, environment=ALONE) as second:
+    with Server(shutil.copytree(lived, tmp_path / "old")) as first, Server(new) as second:
         assert portrait(second) == portrait(first)
         told = map(json.loads, exported.read_text("utf-8").splitlines()[80:])
         known = next(one for one in told if one["message"] is not None)
