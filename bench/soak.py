@@ -35,9 +35,7 @@ def table(counts: dict[str, int], seconds: dict[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def arena(
-    kind: str, folder: Path, made: type[Gateway] = Gateway
-) -> Iterator[tuple[Gateway, Evidence]]:
+def arena(kind: str, folder: Path, made: type[Gateway] = Gateway) -> Iterator[tuple[Gateway, Evidence]]:
     """A gateway on an empty database of that kind, and the outsider's view of it."""
     if kind == "sqlite":
         gateway = made(folder)

@@ -19,6 +19,7 @@ from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 
 TIGHT = {
+    "INSIGHT": "false",
     "QUEUE_MESSAGES": "2",
     "LIVE_BACKLOG": "50",
     "VIOLATION_WINDOW_S": "1",

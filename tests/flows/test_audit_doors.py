@@ -16,6 +16,7 @@ import pytest
 from observatory.ledger import chain
 from observatory.ledger.canonical import jcs
 from tests.contract import postgres
+from tests.flows.databases import ALONE
 from tests.flows.insight import settled
 from tests.flows.server import Server
 from tests.samples import decision_log, envelope
@@ -322,7 +323,7 @@ def test_the_same_doors_stand_on_postgresql_and_sql_reads_what_they_serve_s44(tm
     """S44, S20, S70: JSONB columns for direct queries, no other stack; kill -9 loses nothing."""
     with postgres.server() as database:
         url = database.fresh()
-        with Server(tmp_path / "data", "--db", url) as server:
+        with Server(tmp_path / "data", "--db", url, environment=ALONE) as server:
             sent = [decision_log(), envelope("heartbeat"), decision_log(identity={"agent_id": "other"})]
             answers = [server.send(one).json() for one in sent]
             assert server.send(decision_log(action={"status": "done"})).status_code == 422

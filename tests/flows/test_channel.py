@@ -12,6 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from observatory.protocol.otel import parse_traceparent, span_id_of
+from tests.flows.databases import ALONE
 from tests.flows.server import Server
 from tests.flows.worker import WAIT_S, Agent, Json, bound_key, engage, hello, ids, say, take
 from tests.samples import decision_log
@@ -252,7 +253,7 @@ def test_what_stays_unacknowledged_is_sent_again_on_the_same_connection_s109(
     either_options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """S109: after a round, in order; what was acknowledged is not."""
-    environment = {"OBSERVATORY_REDELIVERY_S": "1"}
+    environment = ALONE | {"OBSERVATORY_REDELIVERY_S": "1"}
     with Server(tmp_path / "data", *either_options, environment=environment) as quick:
         agent = Agent(quick)
         agent.step()
@@ -375,7 +376,7 @@ def test_what_another_gateway_commits_arrives_s100(
 ) -> None:
     """S100: the agent is connected to one gateway, the operator commands through another."""
     url = postgres_url.replace("/postgres?", "/flows?")
-    with Server(tmp_path / "second", "--db", url) as second:
+    with Server(tmp_path / "second", "--db", url, environment=ALONE) as second:
         agent = Agent(postgres_server)
         agent.step()
         there = Agent(second)

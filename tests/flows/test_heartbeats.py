@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.databases import DATABASES, new_database, options_of
+from tests.flows.databases import ALONE, DATABASES, new_database, options_of
 from tests.flows.fleet import agent_of, beat, inbox, named, say, told, until
 from tests.flows.server import Server
 from tests.samples import envelope
 
-QUICK = {"OBSERVATORY_HEARTBEAT_CHECK_S": "1", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "3"}
+QUICK = ALONE | {"OBSERVATORY_HEARTBEAT_CHECK_S": "1", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "3"}
 
 
 @pytest.fixture(scope="module", params=DATABASES)

@@ -16,7 +16,7 @@ import pytest
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
-from tests.flows.databases import new_database
+from tests.flows.databases import ALONE, new_database
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
@@ -230,7 +230,7 @@ def test_a_flood_that_fills_the_queue_keeps_no_switch_from_engaging_s162(
     either_options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """S162: others are answered 429 meanwhile; arming, confirming and releasing wait for room."""
-    environment = {"OBSERVATORY_QUEUE_MESSAGES": "2"}
+    environment = ALONE | {"OBSERVATORY_QUEUE_MESSAGES": "2"}
     with Server(tmp_path / "data", *either_options, environment=environment) as server:
         flooded(server)
 
@@ -262,7 +262,7 @@ def test_a_gateway_killed_in_mid_release_goes_on_after_its_start_s166(
     either_options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """S166, S162: 1,000 held, kill -9 while engaged and again while releasing; all arrive once, in order."""
-    environment = {"OBSERVATORY_KILL_RELEASE_BATCH": "100"}
+    environment = ALONE | {"OBSERVATORY_KILL_RELEASE_BATCH": "100"}
     session = str(uuid.uuid4())
     with Server(tmp_path / "data", *either_options, environment=environment) as server:
         kill_id = engage(server)
@@ -283,7 +283,10 @@ def test_a_gateway_killed_in_mid_release_goes_on_after_its_start_s166(
 def two_gateways(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
     """Two processes on one PostgreSQL."""
     url = new_database(postgres_url)
-    with Server(tmp_path / "one", "--db", url) as first, Server(tmp_path / "two", "--db", url) as second:
+    with (
+        Server(tmp_path / "one", "--db", url, environment=ALONE) as first,
+        Server(tmp_path / "two", "--db", url, environment=ALONE) as second,
+    ):
         yield first, second
 
 

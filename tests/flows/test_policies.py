@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.flows.databases import ALONE
 from tests.flows.fleet import named
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
@@ -225,7 +226,7 @@ def test_the_house_can_deny_by_default_and_essential_traffic_still_passes_s149(
     either_options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """S147: what no rule allows is denied; S151: the last rule that allows is not removed unawares."""
-    environment = {"OBSERVATORY_POLICY_DEFAULT": "deny"}
+    environment = ALONE | {"OBSERVATORY_POLICY_DEFAULT": "deny"}
     with Server(tmp_path / "data", *either_options, environment=environment) as server:
         http, agent = server.http("operator"), named()
         assert http.get("/v1/policies").json() == {"items": [], "next_cursor": None, "default": "deny"}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.test_relay import Mesh
 
@@ -35,7 +36,7 @@ def lived(server: Server) -> Mesh:
 @pytest.mark.parametrize("source", ["folder", "gateway"])
 def test_an_import_goes_on_where_the_relay_stood_s81(source: str, tmp_path: Path) -> None:
     out = tmp_path / "trail.jsonl"
-    with Server(tmp_path / "first") as server:
+    with Server(tmp_path / "first", environment=ALONE) as server:
         mesh = lived(server)
         if source == "gateway":
             words = ["--url", server.url, "--key", server.key("admin")]
@@ -49,7 +50,7 @@ def test_an_import_goes_on_where_the_relay_stood_s81(source: str, tmp_path: Path
     assert checked.returncode == 0, checked.stdout + checked.stderr
     done = observatory("import", "--in", str(out), "--data", str(tmp_path / "second"))
     assert done.returncode == 0, done.stderr
-    with Server(tmp_path / "second") as server:
+    with Server(tmp_path / "second", environment=ALONE) as server:
         mesh.server, mesh.people = server, server.http("operator")
         held = mesh.people.get("/v1/holds").json()["items"]
         assert [(one["step_id"], one["gate"], one["cause"]) for one in held] == [
@@ -71,7 +72,7 @@ def test_an_import_goes_on_where_the_relay_stood_s81(source: str, tmp_path: Path
 
 
 def test_a_rewrite_bent_in_the_database_is_found_s82(tmp_path: Path) -> None:
-    with Server(tmp_path / "data") as server:
+    with Server(tmp_path / "data", environment=ALONE) as server:
         lived(server)
     connection = sqlite3.connect(tmp_path / "data" / "observatory.db")
     with pytest.raises(sqlite3.IntegrityError):

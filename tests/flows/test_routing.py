@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.flows.databases import DATABASES, options_of
+from tests.flows.databases import ALONE, DATABASES, options_of
 from tests.flows.fleet import Json, ack, agent_of, inbox, named, say, told, until
 from tests.flows.server import Server
 from tests.samples import envelope
 
-LIMITS = {
+LIMITS = ALONE | {
     "OBSERVATORY_BREAKER_MIN_CALLS": "4",
     "OBSERVATORY_BREAKER_OPEN_S": "1",
     "OBSERVATORY_BREAKER_WINDOW_S": "600",

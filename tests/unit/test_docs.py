@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,13 @@ def rules() -> list[str]:
     return re.findall(r"^- \*\*S(\d+)\*\* ", (ROOT / "docs/spec.md").read_text("utf-8"), re.MULTILINE)
 
 
-def named_in_tests() -> Iterator[tuple[str, str]]:
+@cache
+def named_in_tests() -> list[tuple[str, str]]:
     """(rule number, test file) for each rule that the name or the docstring of a test mentions."""
+    return list(_named())
+
+
+def _named() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import lines
 from tests.flows.trail.telling import Told
@@ -18,7 +19,7 @@ from tests.samples import decision_log, envelope
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder where a gateway has worked and stopped: both forms, violations, versions, another tenant."""
     folder = tmp_path_factory.mktemp("lived") / "data"
-    with Server(folder) as server:
+    with Server(folder, environment=ALONE) as server:
         server.send_lines(lines(60))
         server.send(envelope("status_alert"))
         server.send(envelope("heartbeat"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.databases import ALONE
 from tests.flows.server import COMMAND, Server, clean_environment, observatory
 from tests.flows.trail.outside import HOME, bend, lines, refused, verified
 
@@ -18,7 +19,7 @@ MANY = 21_000  # enough for verify to share the work
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("long") / "data"
-    with Server(folder) as server:
+    with Server(folder, environment=ALONE) as server:
         made = lines(MANY)
         for start in range(0, MANY, 3_000):
             server.send_lines(made[start : start + 3_000])

@@ -16,6 +16,7 @@ from observatory.cli.terminal import CommandFailed
 from observatory.cli.verify import verify
 from observatory.ledger import note
 from observatory.ledger.verify_log import Span
+from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import HOME, bend, lines, refused, verified
 from tests.flows.trail.telling import FOREIGN_KEY, Json, Told
@@ -95,7 +96,7 @@ def cut(out: Path, manifest: Json) -> None:
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose gateway has signed everything and stopped."""
     folder = tmp_path_factory.mktemp("signed") / "data"
-    with Server(folder) as server:
+    with Server(folder, environment=ALONE) as server:
         server.send_lines(lines(30))
         until(lambda: server.http().get("/v1/audit/log").json()["unsigned"] == 0)
     return folder
