@@ -10,17 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import nats as nats_py
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from observatory.bus.memory import MemoryBus
 from observatory.bus.nats import NatsBus
 from observatory.bus.nats_line import NatsLine
 from observatory.ports import Bus, Notice
+from observatory.protocol import nats_wire as wire
 from observatory.protocol.nats import address
+from observatory.protocol.nats_wire import NoNats
 from tests.nats_server import Nats, running
 
 PATIENCE_S = 20.0
@@ -213,6 +221,51 @@ def test_after_nats_was_away_every_level_is_said_again_s822(nats_server: Nats) -
             assert line.connections == 2
 
     asyncio.run(scene())
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for localhost, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate, private = folder / "cert.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return certificate, private
+
+
+def test_over_tls_only_a_server_that_the_system_trusts_is_spoken_to_s820(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S820: `tls://` is no decoration."""
+    certificate, private = self_signed(tmp_path)
+
+    async def scene(url: str) -> None:
+        with pytest.raises(NoNats, match="certificate"):
+            await wire.connect(url, "test")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        heads: dict[str, int] = {}
+        async with gateway(f"{url}/t", heads) as (one, _), gateway(f"{url}/t", heads) as (other, _):
+            await met(one, other, heads)
+
+    with running(f'tls {{ cert_file: "{certificate}", key_file: "{private}" }}') as server:
+        asyncio.run(scene(f"tls://localhost:{server.port}"))
 
 
 def test_noise_echoes_other_houses_and_false_levels_wake_nobody_s823(nats_server: Nats) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from websockets.sync.client import connect
@@ -18,10 +18,14 @@ from observatory import Agent
 from observatory.sdk import Step
 from observatory.sdk.delivery import Delivery
 from tests.flows.databases import ALONE, new_database
+from tests.flows.letters import by_hand
 from tests.flows.nats_desk import NatsDesk, bus_of, of_agent
 from tests.flows.sdk_desk import PATIENCE_S, aside, until
 from tests.flows.server import Server, clean_environment
 from tests.nats_server import Nats, running
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
 
 Json = dict[str, Any]
 # As patient as the default, but sooner again: a test waits for what an agent need not.
@@ -68,14 +72,18 @@ def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829
         mine = told[agent.agent_id]
         while not over.is_set():
             mine += [agent.step(f"step {len(mine) + n}") for n in range(20)]
-            agent.flush(0.05)  # goes on whether or not it is answered
+            agent.flush(0.3)  # goes on whether or not it is answered
+            over.wait(0.05)
+
+    def answered() -> int:
+        return sum(step.is_settled for steps in told.values() for step in list(steps))
 
     speakers = [threading.Thread(target=speak, args=(agent,)) for agent in agents]
     for one in speakers:
         one.start()
     for harm in ("kill", "gateway", "freeze", "kill"):
-        reached = count(desk, agents)
-        until(lambda least=reached: count(desk, agents) > least)  # type: ignore[misc]
+        reached = answered()
+        until(lambda least=reached: answered() > least)  # type: ignore[misc]
         if harm == "kill":
             nats_server.kill()
             nats_server.start()
@@ -87,8 +95,8 @@ def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829
             with pytest.raises(TimeoutError):
                 aside(agents[0].flush).result(0.5)
             nats_server.thaw()
-    reached = count(desk, agents)
-    until(lambda: count(desk, agents) > reached)
+    reached = answered()
+    until(lambda: answered() > reached)
     over.set()
     for one in speakers:
         one.join()
@@ -106,10 +114,6 @@ def everything(desk: NatsDesk, agent_id: str) -> list[Json]:
     while page := of_agent(desk.server, agent_id, found[-1]["sequence_number"] if found else 0):
         found += page
     return found
-
-
-def count(desk: NatsDesk, agents: list[Agent]) -> int:
-    return sum(len(everything(desk, agent.agent_id)) for agent in agents)
 
 
 @pytest.mark.req(106, 110, 230)
@@ -137,8 +141,9 @@ def test_a_commit_at_one_gateway_is_told_live_at_the_other_s822(
 
 
 @pytest.mark.req(97, 106)
-def test_an_agent_whose_gateway_is_killed_opens_its_channel_at_the_other_s835(
-    pair: tuple[Server, Server], desk: NatsDesk
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_an_agent_whose_gateway_ends_opens_its_channel_at_the_other_s835(
+    end: str, pair: tuple[Server, Server], desk: NatsDesk
 ) -> None:
     """S835: and gets there what it had not acknowledged; orders given meanwhile are not lost."""
     first, second = pair
@@ -148,7 +153,7 @@ def test_an_agent_whose_gateway_is_killed_opens_its_channel_at_the_other_s835(
     holder = first if channels(first, desk.name) else second
     other = second if holder is first else first
     desk.server = other
-    holder.kill()
+    getattr(holder, end)()
     try:
         desk.do("pause", step.session_id)
         until(lambda: agent.orders.is_held(step.session_id or ""))
@@ -206,7 +211,7 @@ def test_an_agent_that_is_killed_is_noticed_and_its_channel_closed_s835(
     until(told)
 
 
-def test_a_gateway_starts_without_nats_and_takes_it_when_it_comes_s821(tmp_path: Path) -> None:
+def test_a_gateway_starts_without_nats_and_takes_it_when_it_comes_s821_s829(tmp_path: Path) -> None:
     """S821: it serves by HTTP meanwhile, says what is missing, and an agent's messages wait in its outbox."""
     absent = Nats(tmp_path / "nats", 'authorization { token: "hush-hush" }')
     url = absent.url.replace("nats://", "nats://hush-hush@")
@@ -225,10 +230,21 @@ def test_a_gateway_starts_without_nats_and_takes_it_when_it_comes_s821(tmp_path:
             assert step.answer(PATIENCE_S).code == 202
             until(lambda: bus_of(server)["connected"])
             assert bus_of(server)["away_since"] is None
+            server.kill()
+            step = early.step("taken by the stream alone")
+            until(lambda: by_hand(url, waiting_in_stream))
+            assert not step.is_settled, "S829: that the stream has it counts for nothing"
+            server.start()
+            assert step.answer(PATIENCE_S).code == 202
+            assert len(of_agent(server, "early")) == 2
             early.close()
             over_http.close()
         until(lambda: not bus_of(server)["connected"])
         assert "hush-hush" not in server.log
+
+
+async def waiting_in_stream(client: Client) -> int:
+    return (await client.jetstream().stream_info("OBSERVATORY_INGEST")).state.messages
 
 
 def test_what_is_too_large_for_nats_is_refused_by_name_and_the_rest_goes_on_s837(tmp_path: Path) -> None:

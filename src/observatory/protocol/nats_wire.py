@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -128,6 +129,8 @@ def why(error: BaseException) -> str:
         return "nobody listens at that address"
     if name == "AuthorizationError" or "uthorization" in str(error):
         return "NATS refuses this user, password or token"
+    if isinstance(error, ssl.SSLError):
+        return f"the server's certificate is not trusted, or it speaks no TLS ({error.reason})"
     if is_forbidden(error):  # names a subject, and no user
         return f"the NATS user lacks a permission ({str(error).partition(': ')[2][:200]})"
     if isinstance(error, TimeoutError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -24,6 +25,7 @@ class Message:
     def __init__(self, happened: list[str], subject: str = "o.ingest.pub") -> None:
         self.subject, self.happened = subject, happened
         self.headers = {nats.REPLY: INBOX}
+        self.metadata = SimpleNamespace(num_delivered=1)
 
     async def ack(self) -> None:
         self.happened.append("ack")
@@ -99,6 +101,14 @@ def test_the_stream_hears_of_it_after_the_commit_and_after_the_verdict_s827_s828
     outcome, expected = CASES[name]
     happened: list[str] = []
     assert judged(Door(outcome, happened), Message(happened)) == expected
+
+
+def test_a_message_we_fail_on_again_and_again_makes_room_for_others_s828() -> None:
+    """S828: its agent has no verdict and keeps it."""
+    happened: list[str] = []
+    message = Message(happened)
+    message.metadata.num_delivered = 10
+    assert judged(Door(Reply(500, b"{}"), happened), message) == ["committed", "answer 500", "term"]
 
 
 def test_a_stranger_s_letter_leaves_the_stream_unread_s825() -> None:
