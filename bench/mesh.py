@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -38,6 +37,7 @@ from bench.report import OUT, Figure, Report, shown
 from observatory.store.postgres import PostgresStore
 from tests import nats_server
 
+House = tuple[list[Gateway], Cluster, nats_server.Nats]
 PERIOD_S = 0.02
 WANTED = 1.5
 SYNCED = 'jetstream {{ store_dir: "{}/jetstream", sync_interval: always }}'
@@ -111,9 +111,7 @@ def tenants(gateway: Gateway, count: int) -> list[Tenant]:
 
 
 @contextmanager
-def house(
-    folder: Path, count: int, **settings: str
-) -> Iterator[tuple[list[Gateway], Cluster, nats_server.Nats]]:
+def house(folder: Path, count: int, **settings: str) -> Iterator[House]:
     """So many gateways on a PostgreSQL and a NATS of their own, both on the disk and synced."""
     with ExitStack() as stack:
         server = stack.enter_context(cluster())
@@ -272,4 +270,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
