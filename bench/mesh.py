@@ -64,6 +64,10 @@ class Result:
     client_cpu_s: float
     p50_ms: float
     p99_ms: float
+    commits: float  # transactions of the lanes
+    commit_s: float  # and the time spent in them
+    wal_bytes: float
+    stored_bytes: float
 
     @property
     def rate(self) -> float:
@@ -85,7 +89,9 @@ class Result:
             f"{self.micros(sum(self.gateway_cpu_s))}, analysts {self.micros(self.analyst_cpu_s)}, PostgreSQL "
             f"{self.micros(self.postgres_cpu_s)}, NATS {self.micros(self.nats_cpu_s)}, clients "
             f"{self.micros(self.client_cpu_s)}; cores busy {self.cores:.2f} of {os.cpu_count()} "
-            f"(gateways {busy}); p50 {self.p50_ms:.0f} ms, p99 {self.p99_ms:.0f} ms a request"
+            f"(gateways {busy}); {self.messages / self.commits:.0f} messages a commit of "
+            f"{self.commit_s / self.commits * 1e3:.0f} ms; bytes a message: {self.wal_bytes / self.messages:,.0f} "
+            f"of WAL, {self.stored_bytes / self.messages:,.0f} stored; p50 {self.p50_ms:.0f} ms, p99 {self.p99_ms:.0f} ms a request"
         )
 
 
@@ -168,6 +174,14 @@ def share_of(gateways: list[Gateway], share: float) -> Iterator[None]:
             over.set()
 
 
+def figures(gateways: list[Gateway], server: Cluster) -> list[float]:
+    """Commits, seconds in them, bytes of WAL, bytes of the database, so far."""
+    told = [one.metrics() for one in gateways]
+    names = ("observatory_batches_total", "observatory_commit_seconds_total")
+    sql = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8, pg_database_size('observatory')::float8"
+    return [*(sum(one[name] for one in told) for name in names), *ask(server.url, sql)[0]]
+
+
 def load(
     name: str, gateways: list[Gateway], server: Cluster, nats: nats_server.Nats, jobs: list[Job], share: float
 ) -> Result:
@@ -177,6 +191,7 @@ def load(
         for client, job in zip(clients, jobs, strict=True):
             client.build(job)
         analysts = [pid for one in gateways for pid in below(one.pid)]
+        first = figures(gateways, server)
 
         def used() -> list[float]:
             mine = [one.cpu_s() for one in gateways]
@@ -188,6 +203,7 @@ def load(
             tallies = list(pool.map(lambda client: client.run(), clients))
             seconds = time.perf_counter() - began
             took = [now - then for now, then in zip(used(), before, strict=True)]
+    moved = [now - then for now, then in zip(figures(gateways, server), first, strict=True)]
     for tally in tallies:
         if tally.wrong:
             raise WrongAnswer(f"{tally.wrong} of {tally.requests} answers were wrong:\n{tally.sample}")
@@ -203,6 +219,10 @@ def load(
         client_cpu_s=sum(tally.cpu_s for tally in tallies),
         p50_ms=latencies[len(latencies) // 2],
         p99_ms=latencies[int(len(latencies) * 0.99)],
+        commits=max(1.0, moved[0]),
+        commit_s=moved[1],
+        wal_bytes=moved[2],
+        stored_bytes=moved[3],
     )
 
 
