@@ -40,6 +40,7 @@ from tests import nats_server
 House = tuple[list[Gateway], Cluster, nats_server.Nats]
 PERIOD_S = 0.02
 WANTED = 1.5
+INSIGHT = os.environ.get("BENCH_INSIGHT", "true")  # "false": gateways without their analysts
 SYNCED = 'jetstream {{ store_dir: "{}/jetstream", sync_interval: always }}'
 
 
@@ -178,7 +179,9 @@ def figures(gateways: list[Gateway], server: Cluster) -> list[float]:
     """Commits, seconds in them, bytes of WAL, bytes of the database, so far."""
     told = [one.metrics() for one in gateways]
     names = ("observatory_batches_total", "observatory_commit_seconds_total")
-    sql = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8, pg_database_size('observatory')::float8"
+    sql = (
+        "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8, pg_database_size('observatory')::float8"
+    )
     return [*(sum(one[name] for one in told) for name in names), *ask(server.url, sql)[0]]
 
 
@@ -226,6 +229,21 @@ def load(
     )
 
 
+def settle(gateway: Gateway, owners: list[Tenant]) -> None:
+    """Until the analysts have caught up: what they still owe is not the next figure's to pay."""
+    for owner in owners:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{gateway.port}/v1/insight/status",
+            headers={"Authorization": f"Bearer {owner.admin_key}"},
+        )
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and INSIGHT == "true":
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                if json.loads(answer.read())["lag_messages"] == 0:
+                    break
+            time.sleep(0.1)
+
+
 def jobs_of(gateways: list[Gateway], owners: list[Tenant], messages: int, spread: bool) -> list[Job]:
     """A tenant to each gateway in turn, or with `spread` every tenant to every gateway."""
     ways = [
@@ -240,7 +258,7 @@ def jobs_of(gateways: list[Gateway], owners: list[Tenant], messages: int, spread
 def arrangement(report: Report, folder: Path, count: int, messages: int, share: float) -> list[Result]:
     """What so many gateways reach, on an empty database of their own."""
     found = []
-    with house(folder, count, insight=os.environ.get("BENCH_INSIGHT", "true")) as (gateways, server, nats):
+    with house(folder, count, insight=INSIGHT) as (gateways, server, nats):
         owners = tenants(gateways[0], 2)
         word = "one gateway" if count == 1 else f"{count} gateways"
         rows = [("two tenants", owners, False), ("one tenant", owners[:1], count > 1)]
@@ -248,6 +266,7 @@ def arrangement(report: Report, folder: Path, count: int, messages: int, share: 
             rows.insert(1, ("two tenants, each at both", owners, True))
         load("warm-up", gateways, server, nats, jobs_of(gateways, owners, WARM_UP * count, True), 1)
         for name, asked, spread in rows:
+            settle(gateways[0], owners)
             jobs = jobs_of(gateways, asked, messages, spread)
             found.append(load(f"{word}, {name}", gateways, server, nats, jobs, share))
             report.say(f"  {found[-1].name}: {found[-1].line}")

@@ -224,9 +224,7 @@ def simulated(plan: Plan, times: Times) -> float:
 
 
 # As measured by bench.mesh on two cores of a virtual machine; see docs/sizing.md for when and how.
-DEFAULT = Times(
-    gateway_s=110e-6, analyst_s=40e-6, postgres_s=150e-6, client_s=1.5e-6, commit_s=0.004
-)
+DEFAULT = Times(gateway_s=141e-6, analyst_s=71e-6, postgres_s=173e-6, client_s=1.4e-6, commit_s=0.004)
 
 
 def times_of(row: dict[str, Any], commit_s: float) -> Times:
@@ -269,9 +267,13 @@ def compare(path: Path, commit_s: float) -> Times:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.sizing", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.sizing", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--measured", type=Path, help="what `bench.mesh --json` wrote")
-    parser.add_argument("--commit-ms", type=float, default=DEFAULT.commit_s * 1e3, help="the wait of a commit")
+    parser.add_argument(
+        "--commit-ms", type=float, default=DEFAULT.commit_s * 1e3, help="the wait of a commit"
+    )
     asked = parser.parse_args()
     times = compare(asked.measured, asked.commit_ms / 1e3) if asked.measured else DEFAULT
     told = ", ".join(f"{name[:-2]} {getattr(times, name) * 1e6:,.0f}" for name in Times.__dataclass_fields__)
