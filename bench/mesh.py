@@ -79,20 +79,24 @@ class Result:
         mine = sum(self.gateway_cpu_s) + self.analyst_cpu_s
         return (mine + self.postgres_cpu_s + self.nats_cpu_s + self.client_cpu_s) / self.seconds
 
-    def micros(self, cpu_s: float) -> str:
-        return f"{cpu_s / self.messages * 1e6:.0f}"
-
     @property
     def line(self) -> str:
         busy = " + ".join(f"{one / self.seconds:.2f}" for one in self.gateway_cpu_s)
+        costs = {
+            "gateways": sum(self.gateway_cpu_s),
+            "analysts": self.analyst_cpu_s,
+            "PostgreSQL": self.postgres_cpu_s,
+            "NATS": self.nats_cpu_s,
+            "clients": self.client_cpu_s,
+        }
+        told = ", ".join(f"{name} {used / self.messages * 1e6:.0f}" for name, used in costs.items())
+        each = self.messages
         return (
-            f"{shown(self.rate)} msg/s ({self.messages:,} in {self.seconds:.1f} s); µs a message: gateways "
-            f"{self.micros(sum(self.gateway_cpu_s))}, analysts {self.micros(self.analyst_cpu_s)}, PostgreSQL "
-            f"{self.micros(self.postgres_cpu_s)}, NATS {self.micros(self.nats_cpu_s)}, clients "
-            f"{self.micros(self.client_cpu_s)}; cores busy {self.cores:.2f} of {os.cpu_count()} "
-            f"(gateways {busy}); {self.messages / self.commits:.0f} messages a commit of "
-            f"{self.commit_s / self.commits * 1e3:.0f} ms; bytes a message: {self.wal_bytes / self.messages:,.0f} "
-            f"of WAL, {self.stored_bytes / self.messages:,.0f} stored; p50 {self.p50_ms:.0f} ms, p99 {self.p99_ms:.0f} ms a request"
+            f"{shown(self.rate)} msg/s ({each:,} in {self.seconds:.1f} s); µs a message: {told}; "
+            f"cores busy {self.cores:.2f} of {os.cpu_count()} (gateways {busy}); "
+            f"{each / self.commits:.0f} messages a commit of {self.commit_s / self.commits * 1e3:.0f} ms; "
+            f"bytes a message: {self.wal_bytes / each:,.0f} of WAL, {self.stored_bytes / each:,.0f} stored; "
+            f"p50 {self.p50_ms:.0f} ms, p99 {self.p99_ms:.0f} ms a request"
         )
 
 
@@ -273,7 +277,7 @@ def arrangement(report: Report, folder: Path, count: int, messages: int, share: 
     return found
 
 
-def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) -> list[Result]:
+def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) -> None:
     messages = messages or (16_000 if report.quick else 60_000)
     if share < 1:
         report.say(f"  each gateway runs for {share:.0%} of the time, as on a slower machine of its own")
@@ -285,7 +289,6 @@ def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) ->
     report.add(Figure(f"two gateways, two tenants{kind}", "msg/s", two[0].rate))
     note = f"(cores busy {one[0].cores:.1f} and {two[0].cores:.1f} of {os.cpu_count()})"
     report.add(Figure(f"two gateways beside one{kind}", "×", two[0].rate / one[0].rate, WANTED, note=note))
-    return [*one, *two]
 
 
 def main() -> None:
