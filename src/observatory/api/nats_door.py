@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -35,6 +36,7 @@ from observatory.protocol.nats_wire import failures
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
 
 log = logging.getLogger("observatory.nats")
 GATEWAYS = "gateways"  # the queue group: one of them answers
@@ -76,6 +78,8 @@ class NatsDoor:
         self._channels: set[NatsChannel] = set()
         self._seen: OrderedDict[str, None] = OrderedDict()
         self.answers: Counter[tuple[str, int]] = Counter()
+        self._asking = 0
+        self._hearing: list[Subscription] = []
         self._refusal = ""
         self.ingest = NatsIngest(self, house.settings.nats_replicas, house.settings.nats_stream_bytes)
 
@@ -95,6 +99,9 @@ class NatsDoor:
     async def drain(self) -> None:
         """Take nothing more; what was taken is answered first."""
         self.ingest.stopping = True
+        for one in self._hearing:  # the other gateways are asked from now on
+            with suppress(*failures()):
+                await one.unsubscribe()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -110,8 +117,10 @@ class NatsDoor:
         self._refusal = ""
         try:
             request, channel = self.address.request, self.address.channel
-            await client.subscribe(request, GATEWAYS, cb=partial(self._asked, client))
-            await client.subscribe(channel, GATEWAYS, cb=partial(self._channel_asked, client))
+            self._hearing = [
+                await client.subscribe(request, GATEWAYS, cb=partial(self._asked, client)),
+                await client.subscribe(channel, GATEWAYS, cb=partial(self._channel_asked, client)),
+            ]
             await self.ingest.pull(client)
         finally:
             for open_one in list(self._channels):
@@ -171,6 +180,10 @@ class NatsDoor:
     # Requests and channels.
 
     async def _asked(self, client: Client, message: Msg) -> None:
+        if self._asking >= AT_ONCE:
+            await self._refuse(client, message, "request", BUSY)
+            return
+        self._asking += 1
         self.spawn(self._request(client, message))
 
     async def _channel_asked(self, client: Client, message: Msg) -> None:
@@ -195,7 +208,13 @@ class NatsDoor:
         return known
 
     async def _request(self, client: Client, message: Msg) -> None:
-        known = await self._fresh(message) if len(self._tasks) <= AT_ONCE else BUSY
+        try:
+            await self._answered(client, message)
+        finally:
+            self._asking -= 1
+
+    async def _answered(self, client: Client, message: Msg) -> None:
+        known = await self._fresh(message)
         if isinstance(known, Reply):
             return await self._refuse(client, message, "request", known)
         method, _, target = known.letter.call.partition(" ")
@@ -251,8 +270,8 @@ class NatsDoor:
         if not connected:
             status = "degraded"
             text = f"NATS is away ({line.last_error or 'not reached yet'}): slower, nothing is lost."
-        elif self._refusal or self.ingest.trouble:
-            status, text = "degraded", self._refusal or self.ingest.trouble
+        elif told := self._refusal or self.ingest.trouble or line.trouble:
+            status, text = "degraded", told
         return {
             "status": status,
             "text": text,

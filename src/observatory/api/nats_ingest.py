@@ -33,6 +33,7 @@ MAX_PENDING = 1_024  # of all gateways
 EXPIRES_S, HEARTBEAT_S = 10.0, 2.0
 NANO = 1_000_000_000
 LATER_S = 1.0  # before what cannot be stored now comes again
+ENOUGH = 10  # times a message may fail by a fault of ours before it makes room for others
 NOT_NOW = (b'{"code":503', b'{"code":429')
 
 
@@ -204,13 +205,17 @@ class NatsIngest:
         reply = await self._door.carry(known, "POST", "/v1/messages")
         if letter.reply:
             await self._door.answer(client, letter.reply, reply, known.signature, known.secret)
-        if reply.status in (429, 503) or reply.status >= 500:
+        if reply.status in (429, 503):
             return await self._put_off(message, reply.retry_after)
+        if reply.status >= 500:
+            if message.metadata.num_delivered < ENOUGH:
+                return await self._put_off(message)
+            log.error("a message by NATS failed here %d times and is let go; its agent keeps it", ENOUGH)
+            return await self._end(message)
         if reply.status == 200 and any(line.startswith(NOT_NOW) for line in reply.body.split(b"\n")):
             return await self._put_off(message)
         if reply.status in (400, 401, 403, 413, 415):
-            self._done["let go"] += 1
-            return await message.term()
+            return await self._end(message)
         self._done["acknowledged"] += 1
         return await message.ack()
 
@@ -218,10 +223,13 @@ class NatsIngest:
         self._done["put off"] += 1
         await message.nak(delay=float(retry_after) if retry_after.isdecimal() else LATER_S)
 
+    async def _end(self, message: Msg) -> None:
+        self._done["let go"] += 1
+        await message.term()
+
     async def _let_go(self, client: Client, message: Msg, reply: Reply) -> None:
         """Nobody we know has signed it: it is answered where it asks to be, and leaves the stream."""
-        self._done["let go"] += 1
         subject = (message.headers or {}).get(nats.REPLY, "")
         if nats.is_inbox(subject):
             await self._door.answer(client, subject, reply)
-        await message.term()
+        await self._end(message)

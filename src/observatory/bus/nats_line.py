@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from observatory.protocol.nats import Address
-from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, failures, why
+from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, ended, failures, is_forbidden, why
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -34,6 +34,7 @@ class NatsLine:
         self._up = asyncio.Event()
         self.away_since_ns: int | None = clock()
         self.last_error = ""
+        self.trouble = ""  # of the connection there is
         self.connections = 0
 
     @property
@@ -55,7 +56,7 @@ class NatsLine:
             tries = 0
             self._here(wire)
             try:
-                await wire.closed.wait()
+                await ended(wire)
             finally:
                 self._wire = None
                 self._up.clear()
@@ -64,9 +65,12 @@ class NatsLine:
 
     def _note(self, error: BaseException) -> None:
         self.last_error = why(error)
+        if is_forbidden(error):
+            self.trouble = self.last_error
+            log.error("NATS: %s", self.trouble)
 
     def _here(self, wire: Wire) -> None:
-        self._wire, self.away_since_ns = wire, None
+        self._wire, self.away_since_ns, self.trouble = wire, None, ""
         self.connections += 1
         self._up.set()
         log.info("NATS is here: %s", self.address.shown)
@@ -102,7 +106,10 @@ class NatsLine:
         except failures() as error:
             self._note(error)
             log.info("NATS: %s; begun again", self.last_error)
-            await asyncio.sleep(AGAIN_S[-1] if not wire.closed.is_set() else 0)
+            if wire.client.is_closed:
+                wire.closed.set()
+            else:
+                await asyncio.sleep(AGAIN_S[-1])
         finally:
             for task in (working, closed):
                 task.cancel()

@@ -18,7 +18,7 @@ def serve(
     port: Annotated[int | None, Parameter(help="Port, 4800 by default; 0 takes a free one.")] = None,
     host: Annotated[str | None, Parameter(help="Address to listen on, 127.0.0.1 by default.")] = None,
     db: Annotated[str | None, Parameter(help="Database URL; SQLite in the data folder by default.")] = None,
-    bus: Annotated[str | None, Parameter(help="Bus URL; in-process by default.")] = None,
+    bus: Annotated[str | None, Parameter(help="nats://host:4222[/prefix]; in-process by default.")] = None,
     accept_rollback: Annotated[
         bool, Parameter(negative=(), help="Go on signing from less than was signed; it is recorded.")
     ] = False,

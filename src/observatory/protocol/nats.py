@@ -153,7 +153,7 @@ def sign(secret: bytes, *parts: bytes) -> str:
 
 
 def is_signed(secret: bytes, signature: str, *parts: bytes) -> bool:
-    return hmac.compare_digest(sign(secret, *parts).encode(), signature.encode())
+    return signature.isascii() and hmac.compare_digest(sign(secret, *parts), signature)
 
 
 def sealed(letter: Letter, secret: bytes) -> dict[str, str]:
@@ -216,7 +216,8 @@ def read_answer(
     status = given.get(STATUS, "")
     if len(status) != 3 or not status.isdecimal():
         return None
-    reply = Reply(int(status), body, given.get(AGAIN, ""))
+    retry_after = given.get(AGAIN, "")
+    reply = Reply(int(status), body, retry_after if retry_after.isascii() else "")
     if SIGNATURE in given and is_signed(secret, given[SIGNATURE], *_answer_parts(reply, signature)):
         return reply
     return reply if reply.status == 401 and SIGNATURE not in given else None

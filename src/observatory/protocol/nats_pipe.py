@@ -67,8 +67,8 @@ class Intake:
         """A whole frame, or None while it is not; forged ones are as if they had not come."""
         given = headers or {}
         op, seq = OPS.get(given.get(OP, "")), given.get(SEQ, "")
-        parts = (self._direction, seq.encode(), (op or "").encode(), body)
-        if op is None or not is_signed(self._secret, given.get(SIGNATURE, ""), *parts):
+        parts = (self._direction, seq.encode("utf-8", "replace"), (op or "").encode(), body)
+        if op is None or not seq.isascii() or not is_signed(self._secret, given.get(SIGNATURE, ""), *parts):
             return None
         if seq != str(self._seq + 1):
             raise Broken("a frame was lost on the way" if int(seq) > self._seq else "a frame came twice")

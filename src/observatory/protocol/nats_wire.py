@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("observatory.nats")
 CONNECT_S = 3.0
+LOOK_S = 0.25
 PING_S = 5  # with two unanswered ones a server that says nothing more is left after 15 s
 MISSING = "NATS needs the package nats-py: pip install 'hypervisor-observatory[nats]'"
 
@@ -59,14 +61,14 @@ async def connect(
 
     closed = asyncio.Event()
     client = Client()
-    last: list[BaseException] = []
+    is_trying = True
 
     async def on_closed() -> None:
         closed.set()
 
     async def on_trouble(error: Exception) -> None:
-        last.append(error)
-        del last[:-1]
+        if is_trying:  # else the client would try again by itself, at its own pace
+            raise NoNats(why(error)) from error
         log.debug("NATS: %s", type(error).__name__)
         if on_error is not None:
             on_error(error)
@@ -85,11 +87,14 @@ async def connect(
                 drain_timeout=2,
             )
     except failures() as error:
+        is_trying = False
         await _abandon(client)
-        raise NoNats(why(last[0] if last else error)) from error
-    except asyncio.CancelledError:
+        raise NoNats(why(error)) from error
+    except (NoNats, asyncio.CancelledError):
+        is_trying = False
         await _abandon(client)
         raise
+    is_trying = False
     return Wire(client, closed)
 
 
@@ -100,6 +105,17 @@ async def _abandon(client: Client) -> None:
             await client.close()
     except failures():
         pass
+
+
+async def ended(wire: Wire) -> None:
+    """Until the connection is gone. The client does not always say so: it may fail while it closes."""
+    while not wire.closed.is_set() and not wire.client.is_closed:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await wire.closed.wait()
+        except TimeoutError:
+            continue
+    wire.closed.set()
 
 
 async def close(wire: Wire) -> None:
@@ -113,11 +129,19 @@ def why(error: BaseException) -> str:
         return "nobody listens at that address"
     if name == "AuthorizationError" or "uthorization" in str(error):
         return "NATS refuses this user, password or token"
+    if isinstance(error, ssl.SSLError):
+        return f"the server's certificate is not trusted, or it speaks no TLS ({error.reason})"
+    if is_forbidden(error):  # names a subject, and no user
+        return f"the NATS user lacks a permission ({str(error).partition(': ')[2][:200]})"
     if isinstance(error, TimeoutError):
         return "NATS does not answer in time"
     if name == "gaierror":
         return "the host's name is not known"
     return f"NATS failed ({name})"
+
+
+def is_forbidden(error: BaseException) -> bool:
+    return "ermissions" in str(error)
 
 
 class Rotation:

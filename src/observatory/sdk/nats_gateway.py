@@ -18,7 +18,7 @@ import msgspec
 from observatory.protocol import nats
 from observatory.protocol.nats import Reply
 from observatory.protocol.nats_pipe import ROOM
-from observatory.protocol.nats_wire import NoNats, failures, why
+from observatory.protocol.nats_wire import NoNats, failures
 from observatory.sdk import background, nats_way
 from observatory.sdk.client import Answered, Unsent, read_lines, unsent
 from observatory.sdk.credentials import Door
@@ -97,7 +97,7 @@ class NatsGateway:
                     return trouble
                 return await self._verdict(way, verdict, signature)
         except failures() as error:
-            raise NoNats(why(error)) from error
+            raise NoNats(way.why(error)) from error
 
     async def _verdict(self, way: NatsWay, verdict: Waiting, signature: str) -> Answered | Unsent:
         told = Unsent("no gateway has answered; what the stream holds is not counted as sent")

@@ -18,7 +18,7 @@ from observatory.protocol import nats
 from observatory.protocol.credentials import digest, public_id
 from observatory.protocol.nats import Letter, Reply
 from observatory.protocol.nats_pipe import ROOM
-from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, failures, why
+from observatory.protocol.nats_wire import NoNats, Rotation, Wire, close, ended, failures, is_forbidden, why
 from observatory.sdk.credentials import Door
 from observatory.sdk.nats_pipe import Pipe
 
@@ -58,18 +58,27 @@ class NatsWay:
         self._wire: Wire | None = None
         self._watch: asyncio.Task[None] | None = None
         self._inbox = ""
+        self.forbidden = ""
         self._waiting: dict[str, Waiting] = {}
 
     async def wire(self) -> Wire:
         """The open connection; made if there is none. NoNats when it cannot be."""
         async with self._making:
-            if self._wire is None or self._wire.closed.is_set():
-                made = await self._servers.connect("observatory agent")
+            if self._wire is None or self._wire.closed.is_set() or self._wire.client.is_closed:
+                made = await self._servers.connect("observatory agent", self._note)
                 self._inbox = f"_INBOX.{secrets.token_hex(11)}"
                 await made.client.subscribe(f"{self._inbox}.*", cb=self._arrived)
                 self._wire = made
                 self._watch = asyncio.create_task(self._cut(made))
             return self._wire
+
+    def _note(self, error: BaseException) -> None:
+        """What NATS forbids it says beside the matter: whoever then waits in vain is told of it."""
+        if is_forbidden(error):
+            self.forbidden = why(error)
+
+    def why(self, error: BaseException) -> str:
+        return self.forbidden if self.forbidden and isinstance(error, TimeoutError) else why(error)
 
     async def close(self) -> None:
         if self._wire is not None:
@@ -78,7 +87,7 @@ class NatsWay:
             await asyncio.wait([self._watch])
 
     async def _cut(self, wire: Wire) -> None:
-        await wire.closed.wait()
+        await ended(wire)
         for one in list(self._waiting.values()):
             with contextlib.suppress(asyncio.QueueFull):
                 one.arrived.put_nowait(None)
@@ -124,7 +133,7 @@ class NatsWay:
                         if reply is not None:
                             return reply, signature
         except failures() as error:
-            raise NoNats(why(error)) from error
+            raise NoNats(self.why(error)) from error
 
     @contextlib.asynccontextmanager
     async def channel(self, agent_id: str, timeout_s: float) -> AsyncIterator[Pipe | Reply]:

@@ -202,3 +202,34 @@ def test_scopes_only_narrow_what_a_role_grants_s58() -> None:
     assert allows(narrowed, "verify") and not allows(narrowed, "read")
     assert PERMISSIONS["agent"] == {"send"}
     assert all(PERMISSIONS[role] <= PERMISSIONS["admin"] for role in PERMISSIONS)
+
+
+def test_who_was_vouched_for_has_the_rights_of_its_key_and_no_longer_than_that_s825_s826(
+    directory: Directory, key: str
+) -> None:
+    """S825, S826: the word counts in this process and while it lasts; the key is looked at all the same."""
+    auth = auth_over(directory)
+    public = public_id(key) or ""
+    with auth.vouched(public, digest(key)) as proof:
+        assert identified(auth, authorization=proof.decode()) == ADMIN
+        assert identified(auth, authorization=proof.decode() + "x") is None
+        assert identified(auth, authorization=f"Bearer {proof.decode().partition(' ')[2]}") is None
+        del directory.keys[public]
+        auth.forget()
+        assert identified(auth, authorization=proof.decode()) is None
+    directory.keys[public] = (ADMIN, digest(key))
+    assert identified(auth, authorization=proof.decode()) is None
+    with auth.vouched(public, digest("another")) as proof:
+        assert identified(auth, authorization=proof.decode()) is None
+
+
+def test_the_hash_a_signature_is_checked_with_is_forgotten_when_access_changes_s826(
+    directory: Directory, key: str
+) -> None:
+    """S826."""
+    auth, public = auth_over(directory), public_id(key) or ""
+    assert [asyncio.run(auth.hash_of(public)) for _ in range(3)] == [digest(key)] * 3
+    assert directory.asked == 1
+    del directory.keys[public]
+    auth.forget()
+    assert asyncio.run(auth.hash_of(public)) is None

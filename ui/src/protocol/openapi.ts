@@ -412,8 +412,11 @@ export type BurnItem = {
 };
 
 export type BusHealth = {
+  address?: string | null;
+  away_since?: string | null;
   connected: boolean;
   kind: "memory" | "nats";
+  last_error?: string | null;
   status: "degraded" | "down" | "ok";
   text: string;
 };

@@ -1,0 +1,383 @@
+"""NATS as bus and transport, with a real server: what comes by it walks the corridor that HTTP walks."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from observatory import Agent
+from observatory.protocol import nats
+from observatory.sdk import Cancelled, NotConfigured
+from observatory.sdk.delivery import Delivery
+from tests.flows.databases import ALONE
+from tests.flows.letters import Pen, answer_to, by_hand
+from tests.flows.nats_desk import NatsDesk, bus_of, metric, of_agent
+from tests.flows.sdk_desk import PATIENCE_S, aside, until
+from tests.flows.server import Server, clean_environment
+from tests.nats_server import Nats, running
+from tests.samples import decision_log
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+Json = dict[str, Any]
+
+
+# As docs/guides/nats.md says; there an agent may use the subject of its own key only.
+PERMISSIONS = """authorization { users = [
+    { user: gateway, password: "hush-hush", permissions: {
+        publish: ["observatory.>", "_INBOX.>", "$JS.API.>", "$JS.ACK.>"],
+        subscribe: ["observatory.>", "_INBOX.>"] } }
+    { user: courier, password: "hush-hush", permissions: {
+        publish: ["observatory.ingest.*", "observatory.request", "observatory.channel", "observatory.pipe.>"],
+        subscribe: ["_INBOX.>"] } }
+    { user: mute, password: "hush-hush", permissions: { publish: ["nothing"], subscribe: ["_INBOX.>"] } }
+] }"""
+
+
+@pytest.fixture(scope="module")
+def nats_server() -> Iterator[Nats]:
+    with running(PERMISSIONS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def nats_url(nats_server: Nats) -> str:
+    return nats_server.url.replace("nats://", "nats://gateway:hush-hush@")
+
+
+@pytest.fixture(scope="module")
+def gateway(nats_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("on-nats") / "data"
+    with Server(folder, environment=ALONE | {"OBSERVATORY_BUS": nats_url}) as server:
+        until(lambda: bus_of(server)["connected"])
+        yield server
+
+
+@pytest.fixture
+def desk(gateway: Server, nats_url: str, tmp_path: Path) -> Iterator[NatsDesk]:
+    one = NatsDesk(gateway, tmp_path / "home", nats_url.replace("gateway:", "courier:"))
+    yield one
+    for agent in one.agents:
+        agent.close()
+
+
+# --- what an agent says ---
+
+
+@pytest.mark.req(106, 110, 230, 341)
+def test_an_agent_on_nats_is_heard_answered_and_greeted_as_one_on_http_s827_s831(desk: NatsDesk) -> None:
+    """S827, S831, S839: by NATS alone; the health names the address and no password, and so does the log."""
+    agent = desk.agent()
+    assert agent.register(capabilities=["sums"])["capabilities"][-1] == "sums"
+    steps = [agent.step(f"step {n}", tool_call="add", tool_input={"n": n}) for n in range(250)]
+    assert agent.flush(PATIENCE_S)
+    answers = [step.answer(PATIENCE_S) for step in steps]
+    assert {(one.code, one.state) for one in answers} == {(202, "forwarded")}
+    assert desk.intents() == [f"step {n}" for n in range(250)]
+    thought = agent.think("plan", "First the sums, then the rest.")
+    assert thought.record_id
+    shown = bus_of(desk.server)
+    assert (shown["kind"], shown["connected"], shown["away_since"]) == ("nats", True, None)
+    assert shown["address"].endswith("/observatory")
+    assert "hush-hush" not in json.dumps(shown) + desk.server.log + repr(agent.outbox.door)
+
+
+def test_what_is_refused_over_http_is_refused_over_nats_in_the_same_words_s827(
+    gateway: Server, nats_url: str
+) -> None:
+    """S827: not JSON, a broken schema, a repeat, the same name with other content, a batch of lines."""
+    pen = Pen(gateway.key("agent"))
+    good = decision_log(identity={"agent_id": "twice"})
+    good["meta"]["step_id"] = str(uuid.uuid4())
+    other = good | {"action": good["action"] | {"status": "failure"}}
+    ndjson = b"\n".join([json.dumps(good).encode(), b"{", b"[]"]) + b"\n"
+
+    async def say(client: Client) -> list[tuple[int, Json, bool]]:
+        letters = [pen.message(body) for body in (good, good, other, b"\xff{", {}, b"x" * 2_000)]
+        return [await answer_to(client, pen, letter) for letter in letters]
+
+    async def say_lines(client: Client) -> str:
+        inbox = client.new_inbox()
+        heard = await client.subscribe(inbox)
+        letter = pen.message(ndjson, inbox, kind="application/x-ndjson")
+        await client.publish(letter.subject, letter.body, headers=pen.headers(letter))
+        return (await heard.next_msg(PATIENCE_S)).data.decode()
+
+    found = by_hand(nats_url, say)
+    assert [status for status, _, _ in found] == [202, 202, 409, 400, 422, 400]
+    assert all(signed for _, _, signed in found)
+    assert found[0][1] == found[1][1], "a repeat is answered as the first was"
+    over_http = [gateway.send(body) for body in (good, other, b"\xff{", b"{}")]
+    by_nats = [found[0], found[2], found[3], found[4]]
+    assert [answer.json() for answer in over_http] == [body for _, body, _ in by_nats]
+    codes = [json.loads(line)["code"] for line in by_hand(nats_url, say_lines).splitlines()]
+    assert codes == [202, 400, 422]
+    assert len(of_agent(gateway, "twice")) == 1
+
+
+@pytest.mark.req(504, 511)
+def test_a_trace_goes_on_from_an_agent_on_nats_to_one_on_http(desk: NatsDesk, tmp_path: Path) -> None:
+    """S833: what one says to the other arrives with its trace, by whichever way each of them is reached."""
+    sender = desk.agent()
+    receiver = Agent(
+        f"{desk.name}-http", url=desk.server.url, key=desk.server.key("agent"), data=tmp_path / "other"
+    )
+    desk.agents.append(receiver)
+    assert receiver.listen(PATIENCE_S)
+    said = sender.step("Over to you", recipient=receiver.agent_id)
+    said.answer(PATIENCE_S)
+    [got] = receiver.messages(PATIENCE_S)
+    back = receiver.session(continues=got).step("And back", recipient=sender.agent_id)
+    back.answer(PATIENCE_S)
+    [returned] = sender.messages(PATIENCE_S)
+    assert got.traceparent and returned.traceparent
+    assert got.traceparent.split("-")[1] == returned.traceparent.split("-")[1]
+    assert got.session_id == returned.session_id == said.session_id
+
+
+# --- what a person orders ---
+
+
+@pytest.mark.req(97, 99)
+def test_pause_inject_approve_and_cancel_reach_an_agent_on_nats_s834(desk: NatsDesk) -> None:
+    """S834: the four orders, end to end, none of it by HTTP on the agent's side."""
+    agent = desk.agent()
+    first = agent.step("step 0")
+    first.answer(PATIENCE_S)
+    desk.do("pause", first.session_id)
+    until(lambda: agent.orders.is_held(first.session_id or ""))
+    until(lambda: not desk.inbox())  # acknowledged by NATS
+    blocked = aside(lambda: agent.step("step 1"))
+    assert not blocked.done()
+    desk.do("inject", first.session_id, prompt="Mind the gap.")
+    desk.do("unpause", first.session_id)
+    assert blocked.result(PATIENCE_S).answer(PATIENCE_S).state == "forwarded"
+    until(lambda: agent.orders._prompts)
+    assert [prompt.text for prompt in agent.prompts()] == ["Mind the gap."]
+    asked = aside(lambda: agent.ask("Deploy", tool_call="deploy", tool_input={"to": "production"}))
+    held = desk.held()
+    desk.do("approve", held["session_id"], message_id=held["message_id"], note="go")
+    assert asked.result(PATIENCE_S).tool_input == {"to": "production"}
+    refused = aside(lambda: agent.ask("Erase", tool_call="erase", tool_input={}))
+    held = desk.held()
+    desk.do("reject", held["session_id"], message_id=held["message_id"], note="no")
+    assert not refused.result(PATIENCE_S)
+    desk.do("cancel", first.session_id, note="wrong client")
+    until(lambda: agent.orders.is_cancelled(first.session_id or ""))
+    with pytest.raises(Cancelled, match="wrong client"):
+        agent.step("goes on all the same")
+
+
+def test_the_channel_by_nats_is_told_of_and_its_end_too_s835(desk: NatsDesk) -> None:
+    """S835: an agent that says goodbye is gone at once; the record names the way it came by."""
+    agent = desk.agent()
+    agent.close()
+
+    def told() -> list[str]:
+        items = desk.server.http().get("/v1/audit/tenant", params={"limit": 1000}).json()["items"]
+        mine = [item for item in items if desk.name in json.dumps(item) and '"nats"' in json.dumps(item)]
+        return [item["body"]["event_type"] for item in mine]
+
+    until(lambda: {"agent_connected", "agent_disconnected"} <= set(told()))
+
+
+def test_a_delivery_larger_than_a_nats_message_comes_whole_s837(desk: NatsDesk) -> None:
+    """S837: cut on the way and put together again."""
+    agent, other = desk.agent(), desk.agent(f"{desk.name}-big")
+    noise = "".join(random.Random(7).choices("0123456789abcdef", k=1_040_000))  # gzip halves it
+    other.step(
+        "A long story", recipient=agent.agent_id, tool_call="tell", tool_input={"story": noise}
+    ).answer(PATIENCE_S)
+    [got] = agent.messages(PATIENCE_S)
+    assert noise in json.dumps(got.message)
+
+
+# --- what no agent would send ---
+
+
+def test_a_letter_that_is_not_signed_by_a_good_key_is_let_go_and_changes_nothing_s825_s830(
+    gateway: Server, nats_url: str
+) -> None:
+    """S825, S830, S832: a wrong signature, an unknown key, a changed time, another's subject: all 401."""
+    key = gateway.key("agent")
+    pen, stranger = Pen(key), Pen("obs_" + "0" * 50)
+    stranger.public = "A" * 12
+    log = decision_log(identity={"agent_id": "forger"})
+    before = metric(gateway, 'observatory_nats_ingest_total{told="let_go"}')
+
+    async def say(client: Client) -> list[tuple[int, Json, bool]]:
+        return [
+            await answer_to(client, pen, pen.message(log), {nats.SIGNATURE: "0" * 64}),
+            await answer_to(client, stranger, stranger.message(log)),
+            await answer_to(client, pen, pen.message(log), {nats.TIME: "1"}),
+            await answer_to(client, pen, pen.message(log, subject=pen.address.ingest("B" * 12))),
+        ]
+
+    async def noise(client: Client) -> None:
+        for subject in ("observatory.ingest.x", "observatory.request", "observatory.channel"):
+            for body in (b"", b"\xff\x00", b"{" * 10_000, b"[]"):
+                await client.publish(subject, body, client.new_inbox())
+                await client.publish(subject, body, headers={nats.KEY: "x", "Status": "409"})
+                letter = pen.message(
+                    body, "observatory.notice", subject=subject
+                )  # answers go to inboxes only
+                await client.publish(subject, body, headers=pen.headers(letter))
+        for body in (
+            b"",
+            b"\xff",
+            b'{"house":1}',
+            b'{"house":"x","gateway":"y","levels":{"tnt_default":99}}',
+        ):
+            await client.publish("observatory.notice", body)
+            await client.publish("observatory.pipe.nobody", body)
+        await client.flush()
+
+    found = by_hand(nats_url, say)
+    assert [(status, signed) for status, _, signed in found] == [(401, False)] * 4
+    by_hand(nats_url, noise)
+    until(lambda: metric(gateway, 'observatory_nats_ingest_total{told="let_go"}') >= before + 4 + 12)
+    assert of_agent(gateway, "forger") == []
+    assert bus_of(gateway)["status"] == "ok"
+    failures = [line for line in gateway.http().get("/metrics").text.splitlines() if "nats" in line]
+    assert 'observatory_daemon_failures_total{daemon="nats door"} 0' in failures
+
+
+def test_a_revoked_key_sends_nothing_more_by_nats_s826(gateway: Server, nats_url: str) -> None:
+    """S826: from the very next message."""
+    made = gateway.http().post("/v1/keys", json={"role": "agent", "label": "short-lived"}).json()
+    pen = Pen(made["key"])
+    log = decision_log(identity={"agent_id": "revoked"})
+
+    async def say(client: Client) -> int:
+        return (await answer_to(client, pen, pen.message(log)))[0]
+
+    assert by_hand(nats_url, say) == 202
+    assert gateway.http().delete(f"/v1/keys/{made['key_id']}").status_code < 300
+    assert by_hand(nats_url, say) == 401
+    assert len(of_agent(gateway, "revoked")) == 1
+
+
+def test_a_channel_ends_with_its_key_s826(gateway: Server, desk: NatsDesk, tmp_path: Path) -> None:
+    """S826: it hears nothing more, and is told why."""
+    made = gateway.http().post("/v1/keys", json={"role": "agent", "label": "short-lived"}).json()
+    agent = Agent("ends", url=desk.url, key=made["key"], data=tmp_path)
+    desk.agents.append(agent)
+    assert agent.listen(PATIENCE_S)
+    assert gateway.http().delete(f"/v1/keys/{made['key_id']}").status_code < 300
+    until(lambda: not agent.orders.connected)
+
+
+def test_a_request_is_done_once_and_only_while_it_is_fresh_s831(gateway: Server, nats_url: str) -> None:
+    """S831: what was overheard is worth nothing; whoever asks for what is no door of ours is told so."""
+    pen = Pen(gateway.key("agent"))
+    body = json.dumps({"agent_id": "once"}).encode()
+
+    async def ask(client: Client) -> list[tuple[int, Json, bool]]:
+        inbox = client.new_inbox()
+        heard = await client.subscribe(inbox)
+        letter = pen.request("POST /v1/agents", inbox, body)
+        found = []
+        for _ in range(2):
+            await client.publish(letter.subject, letter.body, inbox, pen.headers(letter))
+            message = await heard.next_msg(PATIENCE_S)
+            told = message.headers or {}
+            found.append((int(told[nats.STATUS]), json.loads(message.data), nats.SIGNATURE in told))
+        old = pen.request("POST /v1/agents", "", body, time_ns=1)
+        strange = pen.request("CONNECT /etc/passwd", "")
+        operator = pen.request("GET /v1/holds", "")
+        return found + [await answer_to(client, pen, one, native=True) for one in (old, strange, operator)]
+
+    found = by_hand(nats_url, ask)
+    assert [status for status, _, _ in found] == [201, 401, 401, 400, 403]
+    assert [body.get("reason") for _, body, _ in found[1:3]] == ["repeated", "not_fresh"]
+
+
+def test_an_agent_that_nats_forbids_to_speak_is_told_which_permission_it_lacks_s839(
+    gateway: Server, nats_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S839: what it said is kept."""
+    url = nats_url.replace("gateway:", "mute:")
+    quick = Delivery(timeout_s=0.5, backoff_s=0.05)
+    key = gateway.key("agent")
+    agent = Agent("mute", url=url, key=key, data=tmp_path, delivery=quick, control=False)
+    agent.step("unheard")
+    until(lambda: "lacks a permission" in caplog.text)
+    assert "observatory.ingest." in caplog.text and "hush-hush" not in caplog.text
+    assert not agent.close(0.1)
+    [kept] = (tmp_path / "spool").glob("*.jsonl")
+    assert b"unheard" in kept.read_bytes()
+
+
+@pytest.mark.req(50)
+def test_the_example_runs_by_nats_alone(gateway: Server, desk: NatsDesk, tmp_path: Path) -> None:
+    door = desk.door()
+    environment = clean_environment(
+        OBSERVATORY_URL=door["url"], OBSERVATORY_KEY=door["key"], OBSERVATORY_DATA=str(tmp_path)
+    )
+    command = [sys.executable, "examples/nats/agent.py", "3"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "4 steps" in done.stdout
+    assert len(of_agent(gateway, "courier-1")) == 4
+
+
+# --- how it is set up ---
+
+
+@pytest.mark.parametrize("url", ["http://h:4222", "nats://h:port/p"])
+def test_a_bus_that_is_none_is_told_at_start_without_being_quoted_s820(url: str, tmp_path: Path) -> None:
+    """S820."""
+    server = Server(tmp_path / "data", environment={"OBSERVATORY_BUS": url.replace("//", "//u:hush@")})
+    with pytest.raises(AssertionError, match="the bus is not usable"):
+        server.start()
+    assert "hush" not in server.log
+
+
+def test_an_agent_without_a_good_address_is_told_so_s820(tmp_path: Path) -> None:
+    """S820, S839: also by the SDK, and without its password."""
+    with pytest.raises(NotConfigured, match="NATS") as told:
+        Agent("x", url="nats://u:hush@h:port", key="obs_x", data=tmp_path)
+    assert "hush" not in str(told.value)
+    with pytest.raises(NotConfigured) as told:
+        Agent("x", url="nats://u:hush@h:4222", data=tmp_path)
+    assert "hush" not in str(told.value) and "nats://h:4222/observatory" in str(told.value)
+
+
+def test_another_house_leaves_the_stream_alone_s824(
+    gateway: Server, nats_url: str, tmp_path: Path, desk: NatsDesk
+) -> None:
+    """S824: it starts, says why it takes nothing, and names the way out; the first one goes on."""
+    with Server(tmp_path / "other", environment=ALONE | {"OBSERVATORY_BUS": nats_url}) as other:
+        until(lambda: bus_of(other)["status"] == "degraded")
+        shown = bus_of(other)
+        assert "belongs to another Observatory" in shown["text"] and "/other-prefix" in shown["text"]
+        until(lambda: "belongs to another Observatory" in other.log)
+        agent = desk.agent()
+        assert agent.step("still here").answer(PATIENCE_S).code == 202
+        assert of_agent(other, desk.name) == []
+
+
+def test_a_stream_that_is_deleted_is_made_again_and_nothing_is_lost_s836(
+    gateway: Server, nats_url: str, desk: NatsDesk
+) -> None:
+    """S836: agents find out by the missing verdict and send again."""
+    agent = desk.agent()
+    agent.step("before").answer(PATIENCE_S)
+
+    async def delete(client: Client) -> None:
+        await client.jetstream().delete_stream("OBSERVATORY_INGEST")
+
+    by_hand(nats_url, delete)
+    steps = [agent.step(f"after {n}") for n in range(20)]
+    assert agent.flush(PATIENCE_S)
+    assert {step.answer(PATIENCE_S).code for step in steps} == {202}
+    assert desk.intents() == ["before", *(f"after {n}" for n in range(20))]

@@ -1,0 +1,128 @@
+"""What the stream is told about a message, by what came of it: done, later, or never again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from observatory.api.nats_door import Known
+from observatory.api.nats_ingest import NatsIngest
+from observatory.errors import NotDurable
+from observatory.protocol import nats
+from observatory.protocol.nats import Letter, Reply
+
+ADDRESS = nats.address("nats://h/o")
+INBOX = "_INBOX.a.b"
+
+
+class Message:
+    """As fetched; remembers what the stream was told."""
+
+    def __init__(self, happened: list[str], subject: str = "o.ingest.pub") -> None:
+        self.subject, self.happened = subject, happened
+        self.headers = {nats.REPLY: INBOX}
+        self.metadata = SimpleNamespace(num_delivered=1)
+
+    async def ack(self) -> None:
+        self.happened.append("ack")
+
+    async def term(self) -> None:
+        self.happened.append("term")
+
+    async def nak(self, delay: float | None = None) -> None:
+        self.happened.append(f"nak {delay}")
+
+
+class Door:
+    """Knows the letter, or not; answers what the case says; and remembers in which order."""
+
+    address = ADDRESS
+
+    def __init__(
+        self, outcome: Reply | Exception, happened: list[str], stranger: Reply | None = None
+    ) -> None:
+        self.outcome, self.happened, self.stranger = outcome, happened, stranger
+
+    async def known(self, message: Any) -> Any:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        letter = Letter("o.ingest.pub", "pub", 1, "POST /v1/messages", INBOX, b"{}")
+        return self.stranger or Known(letter, "sig", b"h", b"s")
+
+    async def carry(self, known: Any, method: str, path: str) -> Reply:
+        assert (method, path) == ("POST", "/v1/messages") and isinstance(self.outcome, Reply)
+        self.happened.append("committed")
+        return self.outcome
+
+    async def answer(
+        self, client: Any, subject: str, reply: Reply, signature: str = "", secret: bytes | None = None
+    ) -> None:
+        assert subject == INBOX
+        self.happened.append(f"answer {reply.status}{'' if secret else ' unsigned'}")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        raise AssertionError("nothing is spawned here")
+
+
+LINES = b'{"code":202,"status":"accepted"}\n{"code":422}\n'
+CASES: dict[str, tuple[Reply | Exception, list[str]]] = {
+    "accepted": (Reply(202, b"{}"), ["committed", "answer 202", "ack"]),
+    "a batch": (Reply(200, LINES), ["committed", "answer 200", "ack"]),
+    "half a batch": (Reply(200, LINES + b'{"code":503}\n'), ["committed", "answer 200", "nak 1.0"]),
+    "judged": (Reply(422, b"{}"), ["committed", "answer 422", "ack"]),
+    "conflict": (Reply(409, b"{}"), ["committed", "answer 409", "ack"]),
+    "too large": (Reply(413, b"{}"), ["committed", "answer 413", "term"]),
+    "revoked meanwhile": (Reply(401, b"{}"), ["committed", "answer 401", "term"]),
+    "busy": (Reply(429, b"{}", "3"), ["committed", "answer 429", "nak 3.0"]),
+    "disk full": (Reply(503, b"{}", "1"), ["committed", "answer 503", "nak 1.0"]),
+    "a bug": (Reply(500, b"{}"), ["committed", "answer 500", "nak 1.0"]),
+    "database away": (NotDurable("away"), ["nak 1.0"]),
+}
+
+
+def judged(door: Door, message: Message, stopping: bool = False) -> list[str]:
+    async def run() -> None:
+        ingest = NatsIngest(cast(Any, door), 1, 1 << 20)
+        ingest.stopping = stopping
+        await ingest._take(cast(Any, None), cast(Any, message))
+        assert ingest._in_flight == -1, "room for the next, whatever came of it"
+
+    asyncio.run(run())
+    return door.happened
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_stream_hears_of_it_after_the_commit_and_after_the_verdict_s827_s828(name: str) -> None:
+    """S827, S828: what was judged is done; what cannot be stored now stays; what never can leaves."""
+    outcome, expected = CASES[name]
+    happened: list[str] = []
+    assert judged(Door(outcome, happened), Message(happened)) == expected
+
+
+def test_a_message_we_fail_on_again_and_again_makes_room_for_others_s828() -> None:
+    """S828: its agent has no verdict and keeps it."""
+    happened: list[str] = []
+    message = Message(happened)
+    message.metadata.num_delivered = 10
+    assert judged(Door(Reply(500, b"{}"), happened), message) == ["committed", "answer 500", "term"]
+
+
+def test_a_stranger_s_letter_leaves_the_stream_unread_s825() -> None:
+    happened: list[str] = []
+    door = Door(Reply(202, b""), happened, stranger=Reply(401, b"{}"))
+    assert judged(door, Message(happened)) == ["answer 401 unsigned", "term"]
+
+
+def test_a_key_speaks_on_its_own_subject_only_s825() -> None:
+    happened: list[str] = []
+    message = Message(happened, "o.ingest.other")
+    assert judged(Door(Reply(202, b""), happened), message) == ["answer 401 unsigned", "term"]
+
+
+def test_a_gateway_that_stops_gives_back_what_it_had_not_begun_s828() -> None:
+    happened: list[str] = []
+    assert judged(Door(Reply(202, b""), happened), Message(happened), stopping=True) == ["nak None"]

@@ -1,0 +1,157 @@
+"""The words spoken over NATS: addresses, letters, answers and the frames of a channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from observatory.protocol import nats
+from observatory.protocol.credentials import digest, new_key, public_id
+from observatory.protocol.nats import BadAddress, Letter, Reply
+from observatory.protocol.nats_pipe import Broken, Intake, Outlet, Packet, channel_secret
+
+KEY = new_key()
+SECRET = nats.secret_of(digest(KEY))
+LETTER = Letter("o.ingest.x", public_id(KEY) or "", 7, "POST /v1/messages", "_INBOX.a.b", b"{}", "k", "e")
+
+
+@pytest.mark.parametrize(
+    ("url", "servers", "prefix", "shown"),
+    [
+        ("nats://h", ("nats://h:4222",), "observatory", "nats://h:4222/observatory"),
+        ("nats://h:1/p-1/", ("nats://h:1",), "p-1", "nats://h:1/p-1"),
+        ("tls://u:p@a,b:5/x", ("tls://u:p@a:4222", "tls://b:5"), "x", "tls://a:4222,b:5/x"),
+        (
+            "nats://tok%40en@[::1]:9",
+            ("nats://tok%40en@[::1]:9",),
+            "observatory",
+            "nats://[::1]:9/observatory",
+        ),
+    ],
+)
+def test_an_address_is_read_and_shown_without_its_secrets_s820_s839(
+    url: str, servers: tuple[str, ...], prefix: str, shown: str
+) -> None:
+    found = nats.address(url)
+    assert (found.servers, found.prefix, found.shown) == (servers, prefix, shown)
+    assert "u:p" not in repr(found) and "tok" not in repr(found)
+
+
+BAD = """nats nats:// nats:///p http://h nats://h:x nats://h:99999 nats://h, nats://h/A nats://h/a.b nats://h/a/b
+nats://h?x=1 nats://:hush@"""
+
+
+@pytest.mark.parametrize("url", [*BAD.split(), "", "nats://h h/p", f"nats://h/{'p' * 33}"])
+def test_what_is_no_address_is_told_without_being_quoted_s820(url: str) -> None:
+    with pytest.raises(BadAddress) as told:
+        nats.address(url)
+    assert "hush" not in str(told.value)
+
+
+def test_a_letter_comes_out_as_it_went_in_and_shows_no_key_s825() -> None:
+    headers = nats.sealed(LETTER, SECRET)
+    assert KEY not in str(headers) and digest(KEY).hex() not in str(headers)
+    found = nats.opened(LETTER.subject, headers, LETTER.body)
+    assert found is not None
+    letter, signature = found
+    assert letter == LETTER and nats.is_signed(SECRET, signature, *letter.parts())
+
+
+@pytest.mark.parametrize("field", Letter._fields)
+def test_no_part_of_a_letter_can_be_changed_s825(field: str) -> None:
+    """S825: not the subject, the time, the call, where the answer goes, nor a byte of the body."""
+    signature = nats.sealed(LETTER, SECRET)[nats.SIGNATURE]
+    value = getattr(LETTER, field)
+    changed: Any = {field: value + 1 if isinstance(value, int) else value + value[:1]}
+    assert not nats.is_signed(SECRET, signature, *LETTER._replace(**changed).parts())
+    assert not nats.is_signed(nats.secret_of(digest(new_key())), signature, *LETTER.parts())
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.lists(st.binary(max_size=20), max_size=5))
+def test_no_two_lists_of_parts_are_signed_alike_s825(one: list[bytes], other: list[bytes]) -> None:
+    assert (nats.sign(SECRET, *one) == nats.sign(SECRET, *other)) == (one == other)
+
+
+@given(
+    st.dictionaries(st.sampled_from([nats.KEY, nats.TIME, nats.SIGNATURE, nats.REPLY, nats.CALL]), st.text())
+)
+def test_whatever_the_headers_hold_it_is_a_letter_or_none(headers: dict[str, str]) -> None:
+    found = nats.opened("s", headers, b"")
+    assert found is None or found[0].public == headers[nats.KEY]
+
+
+OTHERS = ("_INBOX", "_INBOX.*", "_INBOX.>", "_INBOX..a", "observatory.notice", "$JS.API.x", "_INBOX.a b", "")
+
+
+def test_answers_go_to_inboxes_only_s832() -> None:
+    assert all(nats.is_inbox(subject) for subject in ("_INBOX.a", "_INBOX_x.a.b"))
+    assert [subject for subject in OTHERS if nats.is_inbox(subject)] == []
+
+
+def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
+    """S830: without a signature nothing but a refusal of the key, which makes nobody forget anything."""
+    signature = nats.sealed(LETTER, SECRET)[nats.SIGNATURE]
+    good = Reply(202, b'{"status":"accepted"}', "1")
+    headers = nats.answered(good, signature, SECRET)
+
+    def read(headers: dict[str, str], body: bytes = good.body, to: str = signature) -> Reply | None:
+        return nats.read_answer(headers, body, to, SECRET)
+
+    assert read(headers) == good
+    assert read(headers, b"{}") is None, "another body"
+    assert read(headers, to="0" * 64) is None, "the answer to another letter"
+    assert read(headers | {nats.STATUS: "200"}) is None
+    assert read(headers | {nats.AGAIN: "9"}) is None
+    for status, believed in (
+        (200, False),
+        (202, False),
+        (401, True),
+        (403, False),
+        (409, False),
+        (503, False),
+    ):
+        unsigned = nats.answered(Reply(status, b"{}"), signature, None)
+        assert (read(unsigned, b"{}") is not None) is believed
+    assert read({}) is None and read({nats.STATUS: "x"}) is None
+    assert read({nats.STATUS: "202", nats.SIGNATURE: "\udcff", nats.AGAIN: "\udcff"}) is None
+
+
+def ends(max_payload: int = 4_096, max_bytes: int = 1 << 20) -> tuple[Outlet, Intake]:
+    secret = channel_secret(SECRET, "asked", "answered")
+    return Outlet(secret, b"there", max_payload), Intake(secret, b"there", max_bytes)
+
+
+@given(st.lists(st.binary(max_size=20_000), max_size=5))
+def test_frames_come_out_whole_and_in_order_however_they_were_cut_s833_s837(frames: list[bytes]) -> None:
+    out, into = ends()
+    packets = [packet for frame in frames for packet in out.packets("frame", frame)]
+    assert all(len(packet.body) <= 4_096 for packet in packets)
+    heard = [into.take(packet.headers, packet.body) for packet in packets]
+    assert [one for one in heard if one is not None] == [("frame", frame) for frame in frames]
+
+
+def test_a_lost_or_repeated_frame_breaks_the_channel_and_a_forged_one_did_not_come_s833() -> None:
+    out, into = ends()
+    first, second, third = [next(iter(out.packets("frame", b"%d" % n))) for n in range(3)]
+    assert into.take(first.headers, first.body) == ("frame", b"0")
+    forged = Packet(second.headers, b"kill everybody")
+    assert into.take(forged.headers, forged.body) is None
+    assert into.take(None, b"") is None
+    assert into.take({nats.SEQ: "\udcff", nats.OP: "frame", nats.SIGNATURE: "\udcff"}, b"") is None
+    other = next(iter(Outlet(channel_secret(SECRET, "asked", "answered"), b"back", 4_096).packets("frame")))
+    assert into.take(other.headers, other.body) is None, "what we said ourselves"
+    with pytest.raises(Broken, match="twice"):
+        into.take(first.headers, first.body)
+    with pytest.raises(Broken, match="lost"):
+        into.take(third.headers, third.body)
+    assert into.take(second.headers, second.body) == ("frame", b"1")
+
+
+def test_a_frame_without_end_is_not_collected_for_ever_s837() -> None:
+    out, into = ends(max_bytes=10_000)
+    packets = list(out.packets("frame", b"x" * 50_000))
+    with pytest.raises(Broken, match="large"):
+        [into.take(packet.headers, packet.body) for packet in packets]
