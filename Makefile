@@ -100,6 +100,7 @@ soak: $(SYNCED)  ## the long fault runs: kill -9 under load and amid interventio
 	@$(PY) -m bench.schedulers
 	@$(PY) -m bench.callers --cycles 40
 	@$(PY) -m bench.webhooks
+	@$(PY) -m bench.mesh_faults
 	@SEEDS=5000 $(PY) -m pytest -q tests/unit/gateway/test_schedule_simulation.py
 
 trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open

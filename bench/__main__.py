@@ -9,13 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, export, log, loops, otlp_in, rates, scale, stages, verification
+from bench import channels, export, log, loops, mesh, otlp_in, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
 NAMES = (
     *("ingest", "single", "violations", "stages", "channels", "loops", "log", "export"),
     "otlp_in",
-    *("postgres", "million", "verify"),
+    *("postgres", "mesh", "million", "verify"),
 )
 
 
@@ -38,6 +38,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "export": export.export,
         "otlp_in": otlp_in.otlp_in,
         "postgres": scale.postgres,
+        "mesh": mesh.mesh,
     }
     plain[name](report, folder)
     return left

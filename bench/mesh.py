@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -38,8 +37,10 @@ from bench.report import OUT, Figure, Report, shown
 from observatory.store.postgres import PostgresStore
 from tests import nats_server
 
+House = tuple[list[Gateway], Cluster, nats_server.Nats]
 PERIOD_S = 0.02
 WANTED = 1.5
+INSIGHT = os.environ.get("BENCH_INSIGHT", "true")  # "false": gateways without their analysts
 SYNCED = 'jetstream {{ store_dir: "{}/jetstream", sync_interval: always }}'
 
 
@@ -64,6 +65,10 @@ class Result:
     client_cpu_s: float
     p50_ms: float
     p99_ms: float
+    commits: float  # transactions of the lanes
+    commit_s: float  # and the time spent in them
+    wal_bytes: float
+    stored_bytes: float
 
     @property
     def rate(self) -> float:
@@ -74,18 +79,24 @@ class Result:
         mine = sum(self.gateway_cpu_s) + self.analyst_cpu_s
         return (mine + self.postgres_cpu_s + self.nats_cpu_s + self.client_cpu_s) / self.seconds
 
-    def micros(self, cpu_s: float) -> str:
-        return f"{cpu_s / self.messages * 1e6:.0f}"
-
     @property
     def line(self) -> str:
         busy = " + ".join(f"{one / self.seconds:.2f}" for one in self.gateway_cpu_s)
+        costs = {
+            "gateways": sum(self.gateway_cpu_s),
+            "analysts": self.analyst_cpu_s,
+            "PostgreSQL": self.postgres_cpu_s,
+            "NATS": self.nats_cpu_s,
+            "clients": self.client_cpu_s,
+        }
+        told = ", ".join(f"{name} {used / self.messages * 1e6:.0f}" for name, used in costs.items())
+        each = self.messages
         return (
-            f"{shown(self.rate)} msg/s ({self.messages:,} in {self.seconds:.1f} s); µs a message: gateways "
-            f"{self.micros(sum(self.gateway_cpu_s))}, analysts {self.micros(self.analyst_cpu_s)}, PostgreSQL "
-            f"{self.micros(self.postgres_cpu_s)}, NATS {self.micros(self.nats_cpu_s)}, clients "
-            f"{self.micros(self.client_cpu_s)}; cores busy {self.cores:.2f} of {os.cpu_count()} "
-            f"(gateways {busy}); p50 {self.p50_ms:.0f} ms, p99 {self.p99_ms:.0f} ms a request"
+            f"{shown(self.rate)} msg/s ({each:,} in {self.seconds:.1f} s); µs a message: {told}; "
+            f"cores busy {self.cores:.2f} of {os.cpu_count()} (gateways {busy}); "
+            f"{each / self.commits:.0f} messages a commit of {self.commit_s / self.commits * 1e3:.0f} ms; "
+            f"bytes a message: {self.wal_bytes / each:,.0f} of WAL, {self.stored_bytes / each:,.0f} stored; "
+            f"p50 {self.p50_ms:.0f} ms, p99 {self.p99_ms:.0f} ms a request"
         )
 
 
@@ -111,9 +122,7 @@ def tenants(gateway: Gateway, count: int) -> list[Tenant]:
 
 
 @contextmanager
-def house(
-    folder: Path, count: int, **settings: str
-) -> Iterator[tuple[list[Gateway], Cluster, nats_server.Nats]]:
+def house(folder: Path, count: int, **settings: str) -> Iterator[House]:
     """So many gateways on a PostgreSQL and a NATS of their own, both on the disk and synced."""
     with ExitStack() as stack:
         server = stack.enter_context(cluster())
@@ -170,6 +179,16 @@ def share_of(gateways: list[Gateway], share: float) -> Iterator[None]:
             over.set()
 
 
+def figures(gateways: list[Gateway], server: Cluster) -> list[float]:
+    """Commits, seconds in them, bytes of WAL, bytes of the database, so far."""
+    told = [one.metrics() for one in gateways]
+    names = ("observatory_batches_total", "observatory_commit_seconds_total")
+    sql = (
+        "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8, pg_database_size('observatory')::float8"
+    )
+    return [*(sum(one[name] for one in told) for name in names), *ask(server.url, sql)[0]]
+
+
 def load(
     name: str, gateways: list[Gateway], server: Cluster, nats: nats_server.Nats, jobs: list[Job], share: float
 ) -> Result:
@@ -179,6 +198,7 @@ def load(
         for client, job in zip(clients, jobs, strict=True):
             client.build(job)
         analysts = [pid for one in gateways for pid in below(one.pid)]
+        first = figures(gateways, server)
 
         def used() -> list[float]:
             mine = [one.cpu_s() for one in gateways]
@@ -190,6 +210,7 @@ def load(
             tallies = list(pool.map(lambda client: client.run(), clients))
             seconds = time.perf_counter() - began
             took = [now - then for now, then in zip(used(), before, strict=True)]
+    moved = [now - then for now, then in zip(figures(gateways, server), first, strict=True)]
     for tally in tallies:
         if tally.wrong:
             raise WrongAnswer(f"{tally.wrong} of {tally.requests} answers were wrong:\n{tally.sample}")
@@ -205,7 +226,26 @@ def load(
         client_cpu_s=sum(tally.cpu_s for tally in tallies),
         p50_ms=latencies[len(latencies) // 2],
         p99_ms=latencies[int(len(latencies) * 0.99)],
+        commits=max(1.0, moved[0]),
+        commit_s=moved[1],
+        wal_bytes=moved[2],
+        stored_bytes=moved[3],
     )
+
+
+def settle(gateway: Gateway, owners: list[Tenant]) -> None:
+    """Until the analysts have caught up: what they still owe is not the next figure's to pay."""
+    for owner in owners:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{gateway.port}/v1/insight/status",
+            headers={"Authorization": f"Bearer {owner.admin_key}"},
+        )
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and INSIGHT == "true":
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                if json.loads(answer.read())["lag_messages"] == 0:
+                    break
+            time.sleep(0.1)
 
 
 def jobs_of(gateways: list[Gateway], owners: list[Tenant], messages: int, spread: bool) -> list[Job]:
@@ -222,7 +262,7 @@ def jobs_of(gateways: list[Gateway], owners: list[Tenant], messages: int, spread
 def arrangement(report: Report, folder: Path, count: int, messages: int, share: float) -> list[Result]:
     """What so many gateways reach, on an empty database of their own."""
     found = []
-    with house(folder, count, insight=os.environ.get("BENCH_INSIGHT", "true")) as (gateways, server, nats):
+    with house(folder, count, insight=INSIGHT) as (gateways, server, nats):
         owners = tenants(gateways[0], 2)
         word = "one gateway" if count == 1 else f"{count} gateways"
         rows = [("two tenants", owners, False), ("one tenant", owners[:1], count > 1)]
@@ -230,13 +270,14 @@ def arrangement(report: Report, folder: Path, count: int, messages: int, share: 
             rows.insert(1, ("two tenants, each at both", owners, True))
         load("warm-up", gateways, server, nats, jobs_of(gateways, owners, WARM_UP * count, True), 1)
         for name, asked, spread in rows:
+            settle(gateways[0], owners)
             jobs = jobs_of(gateways, asked, messages, spread)
             found.append(load(f"{word}, {name}", gateways, server, nats, jobs, share))
             report.say(f"  {found[-1].name}: {found[-1].line}")
     return found
 
 
-def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) -> list[Result]:
+def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) -> None:
     messages = messages or (16_000 if report.quick else 60_000)
     if share < 1:
         report.say(f"  each gateway runs for {share:.0%} of the time, as on a slower machine of its own")
@@ -248,7 +289,6 @@ def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) ->
     report.add(Figure(f"two gateways, two tenants{kind}", "msg/s", two[0].rate))
     note = f"(cores busy {one[0].cores:.1f} and {two[0].cores:.1f} of {os.cpu_count()})"
     report.add(Figure(f"two gateways beside one{kind}", "×", two[0].rate / one[0].rate, WANTED, note=note))
-    return [*one, *two]
 
 
 def main() -> None:
@@ -272,4 +312,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

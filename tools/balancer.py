@@ -19,7 +19,10 @@ NOBODY = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
     b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
 )
-SAID = b'{"status":"refused","reason":"no_gateway","detail":"no gateway is ready; nothing was taken, send it again"}'
+SAID = (
+    b'{"status":"refused","reason":"no_gateway",'
+    b'"detail":"no gateway is ready; nothing was taken, send it again"}'
+)
 
 
 class Gateway:

@@ -1,4 +1,4 @@
-"""`make mesh`: the house of compose.yaml on this machine, without Docker: PostgreSQL, NATS, gateways, balancer.
+"""`make mesh`: the house of compose.yaml without Docker: PostgreSQL, NATS, gateways and a balancer.
 
 The servers come from their wheels. Everything lies in one folder, which is made for the run and gone after
 it, or stays where `--data` says. A gateway that dies is started again, as the container would be. Ctrl-C

@@ -168,3 +168,31 @@ def test_content_that_cannot_be_read_holds_up_nothing_s200(house: House) -> None
         progress = house.read(analyst.derived.progress(HOME_TENANT))
     assert [row["tool"] for row in found] == [None, None, "serp_search"]
     assert (progress.unread, progress.skipped) == (1, 0)
+
+
+def test_a_tenant_is_left_to_the_analyst_that_comes_on_with_it_s198(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one folds nothing while the first moves, and goes on once it stands still."""
+    monkeypatch.setattr(projecting, "LOST_S", 0.0)
+    house.send(*(spoken(f"{number}") for number in range(12)))
+    folded: list[int] = []
+
+    class Watched(Counting):
+        async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+            folded.append(batch.after)
+            return await super().fold(batch)
+
+    with Analyst(house) as one, Analyst(house) as two:
+        first, second = one.projector(1), two.projector(1, [Watched()])
+
+        async def race() -> None:
+            await second.round()
+            for _ in range(6):
+                await first.round()
+                await second.round()
+            assert len(folded) == 2  # its own, and the one it lost
+            await second.round()
+            assert len(folded) == 3
+
+        house.read(race())

@@ -1,6 +1,6 @@
-"""What is deployed is what there is: compose.yaml, the Dockerfile and the chart name real settings, files, doors.
+"""What is deployed is what there is: compose.yaml, Dockerfile and chart name real settings, files and doors.
 
-Neither Docker nor a cluster is needed. Whoever has `helm` in the path has the chart rendered and looked at too.
+Neither Docker nor a cluster is needed. Where `helm` is in the path the chart is rendered and looked at too.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ def test_compose_names_files_commands_and_secrets_that_there_are() -> None:
         assert tag and tag != "latest" and "/" not in tag, name
         for volume in one.get("volumes", []):
             source = volume.partition(":")[0]
-            assert (ROOT / source).is_file() if source.startswith("./") else source in found["volumes"], (
-                volume
-            )
+            is_there = (ROOT / source).is_file() if source.startswith("./") else source in found["volumes"]
+            assert is_there, volume
         assert set(one.get("depends_on", [])) <= services.keys()
         assert "healthcheck" in one or name == "balancer"
     told = (ROOT / "deploy/env.example").read_text()
@@ -87,10 +86,8 @@ def test_the_image_is_of_this_repository_and_nobodys_root() -> None:
             assert f"!{name}" in (ROOT / ".dockerignore").read_text().split(), name
     last = text.rpartition("FROM ")[2]
     assert re.search(r"^USER 10001:10001$", last, re.M)
-    verb = json.loads(re.findall(r"^CMD (.+)$", last, re.M)[0])
-    assert json.loads(re.findall(r"^ENTRYPOINT (.+)$", last, re.M)[0]) == ["observatory"] and verb[0] in list(
-        app
-    )
+    assert re.findall(r"^ENTRYPOINT (.+)$", last, re.M) == ['["observatory"]']
+    assert json.loads(re.findall(r"^CMD (.+)$", last, re.M)[0])[0] in list(app)
     port = settings.Settings().port
     assert f"EXPOSE {port}" in last
     assert f"containerPort: {port}" in (CHART / "templates/deployment.yaml").read_text()

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.connection import Connection
 
 from tests.flows.databases import ALONE
 from tests.flows.server import Server
 
 
 @contextmanager
-def gateways(url: str, folder: Path, count: int = 2, **environment: str) -> Iterator[list[Server]]:
+def gateways(url: str, folder: Path, environment: dict[str, str], count: int = 2) -> Iterator[list[Server]]:
     """So many processes on this database, which may be empty; ended afterwards, whatever became of them."""
     shared = ALONE | {"OBSERVATORY_LOG_KEY": str(folder / "log.key")} | environment
-    made = [
-        Server(folder / f"gateway-{number}", "--db", url, environment=shared)
-        for number in range(1, count + 1)
-    ]
+    names = [f"gateway-{number}" for number in range(1, count + 1)]
+    made = [Server(folder / name, "--db", url, environment=shared) for name in names]
     with ExitStack() as stack:
         for one in made:
             stack.callback(one.kill)
@@ -31,6 +32,13 @@ def gateways(url: str, folder: Path, count: int = 2, **environment: str) -> Iter
         yield made
         for one in made:
             assert one.stop() in (0, -9), one.log
+
+
+def hears_the_end(socket: Connection) -> None:
+    """Whatever comes before it is read."""
+    with suppress(ConnectionClosed):
+        while True:
+            socket.recv(20)
 
 
 class Elsewhere(Server):

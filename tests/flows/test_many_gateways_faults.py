@@ -1,4 +1,4 @@
-"""One of several gateways is killed, the database they share crashes or stands still: nothing promised is lost.
+"""One of several gateways is killed, their database crashes or stands still: nothing promised is lost.
 
 Two gateways and a PostgreSQL of their own, because both are taken away.
 """
@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 
 from bench.postgres import Cluster, ask, cluster
 from tests.flows.databases import new_database
-from tests.flows.mesh import Elsewhere, gateways
+from tests.flows.mesh import Elsewhere, gateways, hears_the_end
 from tests.flows.server import Server
 from tests.flows.test_live import live, numbers, take
 from tests.flows.worker import Agent, hello, ids, say
@@ -38,7 +38,7 @@ def postgres() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def house(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
     folder = tmp_path_factory.mktemp("faults")
-    with gateways(new_database(postgres.url), folder, OBSERVATORY_REDELIVERY_S="600") as made:
+    with gateways(new_database(postgres.url), folder, {"OBSERVATORY_REDELIVERY_S": "600"}) as made:
         yield made
 
 
@@ -58,11 +58,12 @@ class Writer(threading.Thread):
         session = str(uuid.uuid4())
         with httpx2.Client(headers=self._headers, trust_env=False, timeout=60) as client:
             while not self._over.is_set():
-                meta = {"step_id": str(uuid.uuid4()), "session_id": session, "parent_step_id": None}
+                step = str(uuid.uuid4())
+                meta = {"step_id": step, "session_id": session, "parent_step_id": None}
                 body = decision_log(meta=meta, identity={"agent_id": "writer"})
                 while (number := self._sent(client, body)) is None:
                     self._over.wait(0.02)
-                self.acks[meta["step_id"]] = number
+                self.acks[step] = number
 
     def _sent(self, client: httpx2.Client, body: Json) -> int | None:
         try:
@@ -104,7 +105,7 @@ def is_there_once(server: Server, acks: dict[str, int]) -> None:
 
 @pytest.mark.req(97, 106)
 def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Server]) -> None:
-    """S851: channels with deliveries, live readers and messages under way, all moved from one to the other."""
+    """S851: channels with deliveries, live readers and messages under way, all moved to the other."""
     first, second = house
     here = Elsewhere(first, second)  # the same keys, through the other gateway
     agent = Agent(first)
@@ -129,9 +130,7 @@ def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Serv
             heard += numbers(items)
         first.kill()
         for socket in (channel, reader):
-            with pytest.raises(ConnectionClosed):
-                while True:
-                    socket.recv(20)
+            hears_the_end(socket)
     before = len(writer.acks)
     tell(5)
     agent.server = here
@@ -154,9 +153,7 @@ def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Serv
     here.stop()
 
 
-def test_a_database_that_crashes_under_both_is_waited_for_s852(
-    house: list[Server], postgres: Cluster
-) -> None:
+def test_a_database_that_crashes_is_waited_for_s852(house: list[Server], postgres: Cluster) -> None:
     """S852: 503 with Retry-After while it is away, at both and for acts too; then on without a restart."""
     first, second = house
     writers = [Writer(one.key("agent"), one.url) for one in house]
@@ -170,7 +167,7 @@ def test_a_database_that_crashes_under_both_is_waited_for_s852(
         until(lambda: all(writer.told_to_wait for writer in writers))
         refused = second.send(decision_log())
         assert refused.status_code == 503 and refused.headers["retry-after"]
-        assert "again" in refused.json()["detail"] or refused.json()["reason"]
+        assert refused.json()["status"] == "refused" and refused.json()["reason"]
         before = [len(writer.acks) for writer in writers]
         postgres.start()
         until(lambda: all(len(w.acks) > b + 10 for w, b in zip(writers, before, strict=True)), 60)
@@ -212,11 +209,8 @@ def test_a_database_that_stands_still_for_a_while_loses_nothing_s853(
         os.kill(pid, signal.SIGSTOP)
     try:
         before = [len(writer.acks) for writer in writers]
-        held = threading.Event()
-        held.wait(1.0)  # the standstill itself
-        assert all(len(w.acks) <= b + 1 for w, b in zip(writers, before, strict=True)), (
-            "it did not stand still"
-        )
+        threading.Event().wait(1.0)  # the standstill itself
+        assert all(len(w.acks) <= b + 1 for w, b in zip(writers, before, strict=True)), "it went on"
     finally:
         for pid in backends:
             os.kill(pid, signal.SIGCONT)

@@ -91,6 +91,7 @@ class Alerts:
         """How many findings were told; raises what the directory raises."""
         if await self._leader.lead() is None:
             self._known.clear()
+            self._bare.clear()  # another leads now: what it leaves open is asked about anew
             return 0
         told, lag = 0, 0
         for tenant_id, head in await self._watch.awake():

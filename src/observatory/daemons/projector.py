@@ -44,6 +44,7 @@ class Projector:
         self._failed: dict[str, int] = {}  # the cursor at which it last failed
         self._heads: dict[str, int] = {}
         self._rest_until: dict[str, float] = {}  # of tenants another analyst was at
+        self._theirs: dict[str, int] = {}  # and how far it had come when last looked
         self._look_at = 0.0
         self._wake = asyncio.Event()
         self.skipped = 0
@@ -92,6 +93,8 @@ class Projector:
         for tenant_id, head in list(self._heads.items()):
             if self._rest_until.get(tenant_id, 0.0) > now:
                 continue
+            if tenant_id in self._theirs and await self._is_theirs(tenant_id, now):
+                continue
             cursor = await self._cursor(tenant_id)
             if cursor < head:
                 await self._advance(tenant_id, cursor)
@@ -129,7 +132,7 @@ class Projector:
             await self._give_in(tenant_id, after, len(rows), error)
             return
         if not done:
-            self._lost(tenant_id)
+            await self._lost(tenant_id)
             return
         self._cursors[tenant_id] = batch.until
         if tenant_id in self._limits:
@@ -178,7 +181,7 @@ class Projector:
         except Exception:  # noqa: BLE001  no fold can have it
             log.debug("number %d of %s cannot be read", after + 1, tenant_id)
         if not await self._apply_most(tenant_id, after, at_ns, [one for one in made if one[0] or one[1]]):
-            self._lost(tenant_id)
+            await self._lost(tenant_id)
             return
         self._forget()
         self._cursors[tenant_id] = after + 1
@@ -210,10 +213,21 @@ class Projector:
             fold.forget()
             return [], []
 
-    def _lost(self, tenant_id: str) -> None:
+    async def _lost(self, tenant_id: str) -> None:
         """Another gateway's analyst was there: what we remember is not what is written, and it goes on."""
         self._forget()
+        self._theirs[tenant_id] = (await self._derived.progress(tenant_id)).seq
         self._rest_until[tenant_id] = asyncio.get_running_loop().time() + LOST_S
+
+    async def _is_theirs(self, tenant_id: str, now: float) -> bool:
+        """While the other one comes on it is left the tenant: what two fold is thrown away by one of them."""
+        seq = (await self._derived.progress(tenant_id)).seq
+        if seq == self._theirs[tenant_id]:  # it stands still: it is gone, or had nothing more to do
+            del self._theirs[tenant_id]
+            return False
+        self._theirs[tenant_id] = seq
+        self._rest_until[tenant_id] = now + LOST_S
+        return True
 
     def _forget(self) -> None:
         self._cursors.clear()
