@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import ssl
 from collections.abc import Iterator
@@ -9,10 +10,17 @@ from pathlib import Path
 
 import grpc
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 
 from observatory import Agent
 from observatory.cli.authority import make_authority, name_of, write_pair
+from observatory.daemons.tls import Tls
+from observatory.protocol.certificates import read, read_pem
+from observatory.settings import load
 from tests.certifying import Folder, Secured
 from tests.flows.server import observatory
 from tests.flows.test_tls import refused, seen, span
@@ -116,9 +124,29 @@ def test_grpc_has_the_same_certificates_bindings_and_rotation_s872(gateway: Secu
     assert until(lambda: wire_certificate(gateway, mine) == fresh)
 
 
-def wire_certificate(gateway: Secured, shown: tuple[str, str]) -> str:
-    from observatory.protocol.certificates import read
+def test_a_newcomer_makes_the_files_in_one_command_and_nothing_is_overwritten_s873(tmp_path: Path) -> None:
+    """S873: they serve as they are; keys are their owner's alone; a renewed one keeps its name."""
+    place = tmp_path / "tls"
+    made = observatory("tls", "init", str(place), "--host", "gateway.example", "--agent", "ada")
+    assert made.returncode == 0 and "--tls-cert" in made.stdout, made.stderr
+    assert {path.stat().st_mode & 0o777 for path in place.glob("*.key")} == {0o600}
+    options = {"tls_cert": f"{place}/server.crt", "tls_key": f"{place}/server.key"}
+    options |= {"tls_client_ca": f"{place}/ca.crt", "tls_client_certs": "required"}
+    tls = Tls(load(options, {}))
+    assert tls.names == ["localhost", "gateway.example"] and tls.own_authority == f"{place}/server.crt"
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    assert observatory("tls", "init", str(place)).returncode == 1
+    assert observatory("tls", "init", str(tmp_path / "no"), "--host", "-bad host-").returncode == 2
+    assert observatory("tls", "agent", str(place), "../ca").returncode == 2
+    assert observatory("tls", "agent", str(tmp_path), "ada").returncode == 1
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    assert observatory("tls", "agent", str(place), "ada", "--days", "3").returncode == 0
+    renewed = read(read_pem((place / "ada.crt").read_bytes())[0])
+    assert renewed.names == (f"uri:{name_of('ada')}",)
+    assert before["ada.crt"] != (place / "ada.crt").read_bytes()
 
+
+def wire_certificate(gateway: Secured, shown: tuple[str, str]) -> str:
     port = int(gateway.wire.rpartition(":")[2])  # type: ignore[attr-defined]
     context = gateway.files.context(shown)
     context.set_alpn_protocols(["h2"])
@@ -131,8 +159,6 @@ def wire_certificate(gateway: Secured, shown: tuple[str, str]) -> str:
 
 def told(gateway: Secured, shown: tuple[str, str] | None, agent_id: str) -> int:
     """How many spans were rejected; RpcError when nobody was let in."""
-    from google.protobuf.json_format import ParseDict
-
     request = span(agent_id)
     for one in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         one["traceId"], one["spanId"] = as_bytes(one["traceId"]), as_bytes(one["spanId"])
@@ -142,12 +168,8 @@ def told(gateway: Secured, shown: tuple[str, str] | None, agent_id: str) -> int:
     key = (("authorization", f"Bearer {gateway.key('agent')}"),)
     with grpc.secure_channel(gateway.wire, credentials) as channel:  # type: ignore[attr-defined]
         answer = channel.unary_unary(METHOD)(packed, metadata=key, timeout=20)
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
     return int(ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans)
 
 
 def as_bytes(text: str) -> str:
-    import base64
-
     return base64.b64encode(bytes.fromhex(text)).decode()

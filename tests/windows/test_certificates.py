@@ -1,4 +1,4 @@
-"""The certificate panel: not configured with the command that begins it, then what is configured and who uses it."""
+"""The certificate panel: not configured, with the command that begins it; then whose they are, who uses them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
     expect(panel).to_contain_text("observatory tls init")
     expect(window.role("tab", re.compile("Certificates"))).to_contain_text("not configured")
     window.is_accessible()
-    shot(window, "phone-light")
+    window.shot("certificates-phone-light")
     files = Folder(tmp_path / "files")
     mine = files.agent("ada-1", until=12.5)
     with Secured(files, tmp_path / "data") as gateway:
@@ -61,24 +61,17 @@ def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
         expect(listed).to_contain_text("1 of 2 agents last spoke with a certificate, 1 is bound to one.")
         expect(listed).to_contain_text("Without: bob-1")
         secure.is_accessible()
-        shot(secure, "desk-dark")
+        secure.shot("certificates-desk-dark")
         row.get_by_role("link", name="ada-1").click()
         secure.at("/registry/ada-1")
         own = secure.role("region", "Certificate")
         expect(own).to_contain_text("any certificate with this URI")
         expect(own).to_contain_text("It last spoke with ada-1, issued by Test authority.")
-        shot(secure, "agent-dark")
+        secure.shot("certificates-agent-dark")
         secure.go("/fleet?panel=certificates")
         secure.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        expect(secure.role("tab", re.compile("Certificates"))).to_be_in_viewport()
         expect(secure.role("tabpanel", "Certificates")).to_contain_text("ends in 12 days")
-        shot(secure, "phone-dark")
+        secure.shot("certificates-phone-dark")
         assert secure.faults == []
         context.close()
-
-
-def shot(window: Window, name: str) -> None:
-    import os
-
-    folder = os.environ.get("SHOTS")
-    if folder:
-        window.page.screenshot(path=f"{folder}/certificates-{name}.png")
