@@ -136,7 +136,7 @@ def test_a_newcomer_makes_the_files_in_one_command_and_nothing_is_overwritten_s8
     assert tls.names == ["localhost", "gateway.example"] and tls.own_authority == f"{place}/server.crt"
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     assert observatory("tls", "init", str(place)).returncode == 1
-    assert observatory("tls", "init", str(tmp_path / "no"), "--host", "-bad host-").returncode == 2
+    assert observatory("tls", "init", str(tmp_path / "no"), "--host", "bad host").returncode == 2
     assert observatory("tls", "agent", str(place), "../ca").returncode == 2
     assert observatory("tls", "agent", str(tmp_path), "ada").returncode == 1
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before

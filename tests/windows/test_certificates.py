@@ -1,4 +1,4 @@
-"""The certificate panel: not configured, with the command that begins it; then whose they are, who uses them."""
+"""The certificate panel: not configured, with the command that begins it; then whose, and used by whom."""
 
 from __future__ import annotations
 
