@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
@@ -75,10 +74,8 @@ class Secured(Server):
         self.files = folder
         self.verify = folder.context(folder.agent("staff") if asked == "required" else None)
 
-    def showing(self, shown: tuple[str, str] | None, role: str = "agent", **more: Any) -> httpx2.Client:
-        """A client with that role's key and that certificate; whoever takes it closes it."""
-        headers = {"Authorization": f"Bearer {self.key(role)}"}
+    def showing(self, shown: tuple[str, str] | None, role: str = "agent", **headers: str) -> httpx2.Client:
+        """A client with that role's key, that certificate and these headers; whoever takes it closes it."""
+        said = {"Authorization": f"Bearer {self.key(role)}"} | headers
         verify = self.files.context(shown)
-        return httpx2.Client(
-            base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=verify, **more
-        )
+        return httpx2.Client(base_url=self.url, headers=said, timeout=30, trust_env=False, verify=verify)

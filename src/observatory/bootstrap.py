@@ -210,7 +210,9 @@ async def built(
     committer.start()
     try:
         house.sealer = await open_log(house, bus, accept_rollback)
-        house.federation = Federation(house, house.sealer, store, Outward(settings.egress_allow))
+        house.federation = Federation(
+            house, house.sealer, store, Outward(settings.egress_allow, authority=settings.egress_ca)
+        )
         house.sealer.ask(house.federation)
         house.measured += [house.sealer, house.federation]
         assert isinstance(store, Leases)

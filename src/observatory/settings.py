@@ -76,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_key_passphrase: str = ""
     log_public: bool = False
     egress_allow: tuple[str, ...] = ()
+    egress_ca: str = ""
     otlp_grpc: str = ""
     smtp_url: str = ""
     smtp_from: str = ""

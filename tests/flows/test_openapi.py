@@ -21,6 +21,7 @@ from observatory.api.windows_door import ROUTES
 from tests.flows import (
     answered,
     answered_alerts,
+    answered_certificates,
     answered_export,
     answered_federation,
     answered_hooks,
@@ -239,6 +240,7 @@ def test_answers_fit_the_document(server: Server, own: Tenant, document: Json) -
         ("revoke_key", http.delete("/v1/keys/none")),
         ("create_key", http.post("/v1/keys", json={"role": "viewer", "user_id": "usr_none"})),
         *answered.registered_and_routed(http, name, first["session_id"]),
+        *answered_certificates.certified(http, name),
         *answered.stopped_and_instructed(http, name, user.json()["user_id"]),
         ("send_messages", server.send(decision_log(identity={"agent_id": "teller", "recipient": name}))),
         *answered.listened(http, name),

@@ -85,7 +85,12 @@ def cookie_of(server: Server, role: str = "admin") -> dict[str, Any]:
         made = server.http("admin").post("/v1/users", json=person).json()
         who, asked = "admin", {"user_id": made["user_id"]}
     link = server.http(who).post("/v1/logins", json=asked).json()["url"]
-    name, value = httpx2.get(link, trust_env=False).headers["set-cookie"].partition(";")[0].split("=", 1)
+    name, value = (
+        httpx2.get(link, trust_env=False, verify=server.verify)
+        .headers["set-cookie"]
+        .partition(";")[0]
+        .split("=", 1)
+    )
     return {"name": name, "value": value, "url": server.url}
 
 

@@ -213,6 +213,11 @@ def unanswered(url: str, error: BaseException | None = None) -> str:
     trouble = None if error is None else tls_trouble(error)
     if trouble is not None:
         return f"{url}: {trouble}"
+    if url.startswith("https:") and isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
+        return (
+            f"{url} ended the connection without a word: it may want a certificate it trusts "
+            "(--cert and --cert-key, or OBSERVATORY_CERT and OBSERVATORY_CERT_KEY)"
+        )
     return f"no Observatory answers at {url}; start it with `observatory serve`"
 
 

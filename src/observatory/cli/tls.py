@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from observatory.cli.terminal import CommandFailed, Misused, say
+from observatory.protocol.certificates import bound_to
 
 tls = App(name="tls", help="Certificates of a small authority of one's own: init, agent.")
 LONGEST_DAYS = 3_650
@@ -35,6 +37,8 @@ def init(
     from observatory.cli import authority
 
     _check(days, agent or [])
+    for name in host or []:
+        _check_host(name)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if (folder / "ca.crt").exists() or (folder / "ca.key").exists():
@@ -47,8 +51,6 @@ def init(
         authority.write_pair(folder, "server", served, root.pem)
         for name in agent or []:
             _issue(folder, root, name, until, replace=False)
-    except ValueError as error:
-        raise Misused(f"a --host is a name or an address: {error}") from None
     except FileExistsError as error:
         raise CommandFailed(f"{error} is there already and was left as it is") from None
     except OSError as error:
@@ -96,6 +98,16 @@ def _issue(folder: Path, root: object, name: str, until: datetime, *, replace: b
     assert isinstance(root, authority.Pair)
     made = authority.issue(root, name, "agent", [authority.name_of(name)], until=until)
     authority.write_pair(folder, name, made, replace=replace)
+
+
+def _check_host(name: str) -> None:
+    try:
+        ip_address(name)
+    except ValueError:
+        try:
+            bound_to("dns", name)
+        except ValueError:
+            raise Misused(f"--host {name!r} is neither a host's name nor an address") from None
 
 
 def _check(days: int, names: list[str]) -> None:

@@ -16,12 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 
-from observatory.errors import ObservatoryError
+from observatory.errors import ObservatoryError, StartupError
+from observatory.protocol.certificates import NotACertificate, read_pem
 
 PORTS: Final = frozenset({443, 8443})
 WHOLE_S, CONNECT_S = 10.0, 3.0
@@ -103,7 +105,9 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 
 class Outward:
-    def __init__(self, allow: Sequence[str] = (), resolve: Resolve = resolve) -> None:
+    def __init__(self, allow: Sequence[str] = (), resolve: Resolve = resolve, authority: str = "") -> None:
+        """`authority`: a PEM file of further authorities, for peers that have one of their own."""
+        self._further = _read(authority)
         self._allow = frozenset(one.strip().lower() for one in allow)
         self._tls: ssl.SSLContext | None = None  # reading the authorities takes a while; once is enough
         self._plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # for http: it believes nobody
@@ -228,6 +232,8 @@ class Outward:
         timeout = httpx2.Timeout(ask.timeout_s, connect=CONNECT_S)
         if parts.scheme == "https" and self._tls is None:
             self._tls = httpx2.create_ssl_context(trust_env=False)
+            if self._further:
+                self._tls.load_verify_locations(cadata=self._further)
         async with (
             httpx2.AsyncClient(
                 verify=self._tls or self._plain, trust_env=False, follow_redirects=False, timeout=timeout
@@ -244,6 +250,18 @@ class Outward:
             kept = {name: answer.headers[name][:200] for name in HEARD if name in answer.headers}
             kind = kept.get("content-type", "").partition(";")[0].strip().lower()
             return Heard(answer.status_code, kind, body, kept)
+
+
+def _read(path: str) -> bytes:
+    """The authorities of a file, as DER; StartupError when it cannot be used."""
+    if not path:
+        return b""
+    try:
+        return b"".join(read_pem(Path(path).expanduser().read_bytes()))
+    except OSError as error:
+        raise StartupError(f"egress_ca: the file {path} cannot be read ({error.strerror})") from error
+    except NotACertificate as error:
+        raise StartupError(f"egress_ca: {error}") from error
 
 
 _PLAIN: Final = {"content-type": "text/plain"}

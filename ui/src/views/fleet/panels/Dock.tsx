@@ -3,7 +3,7 @@
 // by the browser: it is taste, not state to share. Only a link to one panel (`panel=certificates`) opens it.
 import { UnstyledButton } from "@mantine/core";
 import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
-import { type ReactNode, useId } from "react";
+import { type ReactNode, useEffect, useId } from "react";
 import { useRecords } from "~/live/useLive";
 import { useUrl } from "~/useUrl";
 import { money, ms, rate } from "~/widgets/words";
@@ -111,6 +111,9 @@ function Tabs() {
   };
   const id = useId();
   const chosen = PANELS.find((panel) => panel.id === open);
+  useEffect(() => {
+    document.getElementById(`${id}-${open}`)?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [id, open]);
   const onKeyDown = (event: React.KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;

@@ -30,7 +30,7 @@ export function Certificate({ agent }: { agent: AgentItem }) {
     <Panel
       title="Certificate"
       aside={
-        <Link to="/fleet" search={{ panel: "certificates" } as never}>
+        <Link to="/fleet" search={{ panel: "certificates" } as never} className={classes.aside}>
           all certificates
         </Link>
       }
