@@ -13,6 +13,7 @@ from tests.flows.server import Server, clean_environment
 from tests.flows.tenant import Tenant
 from tests.flows.tool_desk import ToolDesk
 
+IMPORTS_S = 90.0  # a framework is seconds of imports, on a busy machine many
 # The example, who is paused in which session, what must not happen meanwhile, and how it ends.
 EXAMPLES = [
     ("langchain_agent", "clerk-1", "invoice-7", "reads invoice 7", "Invoice 7 is 1,200 euros"),
@@ -48,7 +49,7 @@ def test_the_example_stands_still_while_it_is_paused_and_then_goes_on(
             stderr=subprocess.STDOUT,
         )
     try:
-        until(lambda: running.poll() is not None or not desk.inbox())  # it has obeyed
+        until(lambda: running.poll() is not None or not desk.inbox(), IMPORTS_S)  # it has obeyed
         with pytest.raises(subprocess.TimeoutExpired):
             running.wait(0.3)
         assert act not in told.read_text()
