@@ -12,49 +12,20 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware.types import AgentMiddleware
-from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
-from pydantic import Field
 
 from observatory import Agent
 from observatory.sdk import Cancelled, Delivery, NotSupported, gate
 from observatory.sdk.integrations import langchain as adapter
 from observatory.sdk.integrations.langchain import ObservatoryMiddleware
+from tests.flows.scripted import Script, calls
 from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.flows.tool_desk import ToolDesk, ruled_tenant
-
-USED = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
-
-
-class Script(BaseChatModel):
-    """A model that says its lines in turn and remembers what it was asked."""
-
-    lines: list[AIMessage]
-    asked: list[list[str]] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "script"
-
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
-        return self
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any
-    ) -> ChatResult:
-        self.asked.append([str(message.content) for message in messages])
-        return ChatResult(generations=[ChatGeneration(message=self.lines.pop(0))])
-
-
-def calls(*wanted: tuple[str, Json]) -> AIMessage:
-    told = [{"name": name, "args": args, "id": f"call_{n}"} for n, (name, args) in enumerate(wanted)]
-    return AIMessage("", tool_calls=told, usage_metadata=USED)
 
 
 class Shop:
