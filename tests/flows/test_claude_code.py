@@ -171,3 +171,19 @@ def test_without_a_gateway_work_goes_on_a_gate_stays_shut_and_nothing_is_lost_s8
         ("Session ends (other)", "success"),
         ("Notification: back", "success"),
     ]
+
+
+@pytest.mark.req(99, 180, 183)
+def test_a_person_at_the_observatory_answers_what_the_user_would_be_asked_s883(project: Project) -> None:
+    """S883: with `--permissions`, for tools that no rule of Claude Code allows."""
+    project.install(Options(permissions=True))
+    run = project.start([bash("touch one")], [bash("touch two")], ["done"], tools="Read")
+    try:
+        project.do("approve", run.session_id, message_id=project.held("touch one")["message_id"])
+        held = project.held("touch two")
+        project.do("reject", run.session_id, message_id=held["message_id"], note="one is enough")
+        assert run.result()["result"] == "done"
+    finally:
+        run.kill()
+    assert (project.folder / "one").exists() and not (project.folder / "two").exists()
+    assert "one is enough" in run.model.sent(2)
