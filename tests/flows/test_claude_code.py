@@ -12,9 +12,8 @@ import pytest
 
 from observatory.sdk.integrations.claude_code.hook import Options
 from tests.flows.claude import MODEL, Line, Project, bash
-from tests.flows.scripted_model import USAGE, Turn
+from tests.flows.scripted_model import USAGE
 from tests.flows.server import Server
-from tests.waiting import until
 
 
 @pytest.fixture
@@ -70,43 +69,6 @@ def test_a_session_is_told_step_by_step_with_causes_tokens_and_sub_agents_s880(p
     assert sum(filter(None, tokens)) == 4 * sum(USAGE.values()), "each answer of the model counted once"
     assert 0 not in tokens, "what is not told is not zero"
     assert by["Answer"]["identity"]["model"] == MODEL
-
-
-@pytest.mark.req(99)
-def test_a_pause_holds_the_tool_an_injection_reaches_the_model_a_cancel_ends_the_run_s882(
-    project: Project,
-) -> None:
-    """S882, S884, S886: commanded while the model thinks, so before the tool it then asks for."""
-    session_id, log = project.session_id, project.folder / "log"
-
-    def paused() -> Turn:
-        project.do("pause", session_id)
-        project.do("inject", session_id, prompt="Mind the gap.")
-        return [bash("echo two >> log")]
-
-    def cancelled() -> Turn:
-        project.do("cancel", session_id, note="enough")
-        return [bash("echo three >> log")]
-
-    run = project.start([bash("echo one >> log")], paused, cancelled, ["never said"])
-
-    def pause_state() -> str:
-        told = project.server.http("operator").get(f"/v1/sessions/{session_id}/interventions").json()
-        return next((one["confirmation"] or "" for one in told["items"] if one["command"] == "pause"), "")
-
-    try:
-        until(lambda: len(run.model.asked) == 2)
-        until(lambda: pause_state() in ("acknowledged", "confirmed"))
-        assert log.read_text() == "one\n"
-        assert not [s for s in project.steps(session_id) if "two" in (s["action"].get("tool_input") or "")]
-        project.do("unpause", session_id)
-        result = run.result()
-    finally:
-        run.kill()
-    assert log.read_text() == "one\ntwo\n"
-    assert "Mind the gap." in run.model.sent(2)
-    assert len(run.model.asked) == 3
-    assert "enough" in result.get("result", "") or result["terminal_reason"] == "hook_stopped", result
 
 
 @pytest.mark.req(99, 180, 181, 183)

@@ -67,14 +67,14 @@ def test_ours_go_in_once_beside_theirs_and_come_out_without_a_trace_s890() -> No
     assert {*settings.ours(once)} == {*settings.EVENTS}
     assert once["hooks"]["PreToolUse"][0] == THEIRS["hooks"]["PreToolUse"][0]
     command = settings.ours(once)["PreToolUse"]
-    assert command == f"{COMMAND} --agent='me & you' --ask='Write,mcp__*' --wait=590 --box=2"
+    assert command == f"{COMMAND} --agent='me & you' --ask='Write,mcp__*' --wait=590 --box=5"
     assert "--ask" not in settings.ours(once)["Stop"]
     for event, groups in once["hooks"].items():
         [ours] = [hook for group in groups for hook in group["hooks"] if hook["command"].startswith(COMMAND)]
-        waits = 590 if event in settings.GATES else 2
+        waits = 590 if event in settings.GATES else 5
         assert ours["timeout"] > waits, "it has answered before it would be killed"
     changed = settings.installed(once, "observatory hook", Options())
-    assert settings.ours(changed)["PreToolUse"] == "observatory hook --wait=590 --box=2"
+    assert settings.ours(changed)["PreToolUse"] == "observatory hook --wait=590 --box=5"
     module = settings.installed({}, "python -P -m observatory.cli hook", Options())
     assert settings.removed(module) == {}
     gone = settings.removed(changed)

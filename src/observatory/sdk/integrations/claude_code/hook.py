@@ -28,7 +28,7 @@ from observatory.sdk.orders import Orders, verdict_key, verdict_of
 from observatory.sdk.received import Received, Verdict
 from observatory.sdk.step import new_id, write_log
 
-BOX_S = 2.0
+BOX_S = 5.0  # as long as `permit` waits for the gateway
 WAIT_S = 590.0  # `install` gives the hook 600 s: who is killed for being late cannot say no
 GATE_BOX_S = 10.0  # a tool that needs approval may wait longer for the gateway's first word
 AGAIN_S = 1.0

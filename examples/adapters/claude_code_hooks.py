@@ -1,7 +1,7 @@
 """Claude Code itself, watched by its hooks: a folder with our hooks, and one prompt for `claude -p` there.
 
     observatory serve                   # in another terminal
-    python examples/claude/hooks.py /tmp/try-hooks "Say hello in the shell"
+    python examples/adapters/claude_code_hooks.py /tmp/try-hooks "Say hello in the shell"
 
 In your own projects `observatory claude-code install` is all: see docs/guides/claude-code.md.
 """

@@ -2,7 +2,7 @@
 
     pip install claude-agent-sdk        # and ANTHROPIC_API_KEY in the environment
     observatory serve                   # in another terminal
-    python examples/claude/agent_sdk.py "Say hello in the shell, then write it to hello.txt"
+    python examples/adapters/claude_agent.py "Say hello in the shell, then write it to hello.txt"
 
 Meanwhile: `observatory sessions`, `observatory pause SESSION coder-1`, `observatory holds`.
 """
