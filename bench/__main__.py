@@ -9,12 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, export, log, loops, mesh, otlp_in, rates, scale, stages, verification
+from bench import channels, claude_hook, export, log, loops, mesh, otlp_in, rates, scale, stages, verification
 from bench.report import OUT, Figure, Report
 
 NAMES = (
     *("ingest", "single", "violations", "stages", "channels", "loops", "log", "export"),
-    "otlp_in",
+    *("otlp_in", "claude_hook"),
     *("postgres", "mesh", "million", "verify"),
 )
 
@@ -37,6 +37,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "log": log.log,
         "export": export.export,
         "otlp_in": otlp_in.otlp_in,
+        "claude_hook": claude_hook.claude_hook,
         "postgres": scale.postgres,
         "mesh": mesh.mesh,
     }

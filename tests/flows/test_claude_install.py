@@ -24,7 +24,7 @@ def test_install_shows_what_it_changes_twice_is_once_and_uninstall_takes_only_ou
     assert shown.returncode == 0 and "+" in shown.stdout and file.read_text() == THEIRS
     done = observatory("claude-code", "install", "--ask", "Write", *here)
     assert (
-        done.returncode == 0 and '"command": "observatory hook --ask=Write --wait=590 --box=2"' in done.stdout
+        done.returncode == 0 and '"command": "observatory hook --ask=Write --wait=590 --box=5"' in done.stdout
     )
     once = file.read_text()
     assert '\n\t"model": "opus"' in once and file.stat().st_mode & 0o777 == 0o640

@@ -6,7 +6,7 @@ judge: a step never raises for what it was told, only for an argument it does no
 """
 
 import json
-import secrets
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -113,7 +113,7 @@ class Step:
 def new_id() -> str:
     """A UUIDv7. From the system's randomness: an agent that seeds `random` must not repeat our ids, nor
     find its own sequence disturbed by them."""
-    low = int.from_bytes(secrets.token_bytes(10))
+    low = int.from_bytes(os.urandom(10))
     high = (time.time_ns() // 1_000_000) << 16 | 0x7000 | low >> 68
     digits = f"{high:016x}{(low & 0x3FFF_FFFF_FFFF_FFFF) | 1 << 63:016x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

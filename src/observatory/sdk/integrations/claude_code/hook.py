@@ -28,7 +28,7 @@ from observatory.sdk.orders import Orders, verdict_key, verdict_of
 from observatory.sdk.received import Received, Verdict
 from observatory.sdk.step import new_id, write_log
 
-BOX_S = 2.0
+BOX_S = 5.0  # as long as `permit` waits for the gateway
 WAIT_S = 590.0  # `install` gives the hook 600 s: who is killed for being late cannot say no
 GATE_BOX_S = 10.0  # a tool that needs approval may wait longer for the gateway's first word
 AGAIN_S = 1.0
@@ -62,6 +62,7 @@ class Hook:
         self.orders = Orders(self._agent_id)
         self.wire = Wire(door, self._agent_id)
         self.heard_late: list[Received] = []
+        self._tool_key = str(event.get("tool_use_id") or new_id())
 
     def _claim(self, session: Session) -> bool:
         tool_use_id = self.event.get("tool_use_id")
@@ -79,7 +80,12 @@ class Hook:
         """The answer; what people injected is added by `heard`."""
         if not self.is_first:
             return {}
-        return self._gate() if self.is_gate else self._tell()
+        if not self.is_gate:
+            return self._tell()
+        answer = self._gate()
+        if self.name == "PermissionRequest":  # the tool's own request stands beside it, and has its outcome
+            self._retreat()
+        return answer
 
     # Telemetry.
 
@@ -243,10 +249,6 @@ class Hook:
             tool = Tool(step_id, events.tool_of(self.event))
             parents = session.line(self._key).begin(self._tool_key, tool)
             return step_id, self._line(session, step_id, parents, told, self.needs_approval)
-
-    @property
-    def _tool_key(self) -> str:
-        return str(self.event.get("tool_use_id") or self.name)
 
     def _ask(self, line: bytes) -> tuple[Answer | None, Away]:
         within = GATE_BOX_S if self.needs_approval else self._left_s()

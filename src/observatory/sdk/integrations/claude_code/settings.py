@@ -30,7 +30,7 @@ EVENTS = (
     "SessionEnd",
 )
 _OURS = re.compile(
-    r"(^|[\s/\\'\"])observatory(\.exe)?['\"]?\s+hook(\s|$)|-m\s+observatory\.sdk\.integrations\.claude_code(\s|$)"
+    r"(^|[\s/\\'\"])observatory(\.exe|\.cli)?['\"]?\s+hook(\s|$)|-m\s+observatory\.sdk\.integrations\.claude_code(\s|$)"
 )
 
 
