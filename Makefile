@@ -77,7 +77,7 @@ test-both: windows  ## run all tests, every flow on SQLite and on PostgreSQL, wh
 	@BOTH=1 $(PY) -m pytest --ignore tests/windows -n $(WORKERS) --dist loadfile </dev/null
 	@$(PY) -m pytest tests/windows -n 2 --dist loadfile </dev/null
 
-check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/
+check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/ and sdk-ts/
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
@@ -116,5 +116,5 @@ shots: windows  ## take the pictures of docs/windows anew from the running demo
 
 clean:  ## remove the environment and every cache
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
-	@rm -rf ui/node_modules src/observatory/api/windows .browser
+	@rm -rf ui/node_modules sdk-ts/dist src/observatory/api/windows .browser
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +

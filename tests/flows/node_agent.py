@@ -57,7 +57,8 @@ class NodeAgent:
 
     def aside(self, js: str) -> Future[Any]:
         number: int = next(self._ids)
-        self._asked[number] = done = Future()
+        done: Future[Any] = Future()
+        self._asked[number] = done
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"id": number, "js": js}) + "\n")
         self.process.stdin.flush()
