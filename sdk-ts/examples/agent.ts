@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, Denied } from "hypervisor-observatory";
 
 const [name = "clerk-1", invoices = "50", session_id] = process.argv.slice(2);
-await using agent = new Agent(name, { agent_type: "clerk" });
+const agent = new Agent(name, { agent_type: "clerk" });
 await agent.listen({ timeout_s: 5 });
 const session = agent.session(session_id ? { session_id } : {}); // a new one, or an earlier one gone on with
 console.log(`session ${session.session_id}`);
@@ -40,3 +40,4 @@ try {
   console.log(`not paid: ${no.reason} ${no.note ?? ""}`);
 }
 await session.step("Done", { terminal: true });
+await agent.close();

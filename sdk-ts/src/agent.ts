@@ -266,8 +266,4 @@ export abstract class BaseAgent extends Words implements Speaker {
     this.outbox.ears.delete(this.ear);
     return this.outbox.flush({ timeout_s: timeoutS ?? this.#delivery.close_timeout_s });
   }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close().then(() => {});
-  }
 }

@@ -60,7 +60,10 @@ export async function asked(
   const headers: Record<string, string> = { Authorization: `Bearer ${door.key}` };
   if (body !== undefined) headers["Content-Type"] = kind;
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), timeoutS * 1000);
+  const stop = (): void => late.abort();
+  const timer = setTimeout(stop, timeoutS * 1000);
+  ending?.addEventListener("abort", stop);
+  if (ending?.aborted) stop();
   try {
     const response = await fetch(door.url + path, {
       method,
@@ -70,7 +73,7 @@ export async function asked(
       credentials: "omit",
       redirect: "error",
       cache: "no-store",
-      signal: ending ? AbortSignal.any([late.signal, ending]) : late.signal,
+      signal: late.signal,
     });
     return {
       status: response.status,
@@ -81,6 +84,7 @@ export async function asked(
     return { reason: `${nameOf(error)} at ${door.url}` };
   } finally {
     clearTimeout(timer);
+    ending?.removeEventListener("abort", stop);
   }
 }
 

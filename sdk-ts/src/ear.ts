@@ -35,7 +35,8 @@ export class NoChannel extends Error {
   }
 }
 
-/** What a platform does so that an open channel does not keep a process alive. */
+/** What a platform does so that an open channel does not keep a process alive: begun before it is opened, done when
+ * it is open, and again when it has ended. */
 export type Loosen = (url: string) => () => void;
 
 export class Ear {
@@ -178,6 +179,7 @@ export class Ear {
     try {
       socket = new WebSocket(url);
     } catch {
+      loosened();
       return false; // a page over https may not open a plain one
     }
     let greeted = false;
@@ -215,6 +217,7 @@ export class Ear {
       socket.addEventListener("close", () => resolve());
       if (this.#stop.signal.aborted) goodbye();
     });
+    loosened();
     clearTimeout(opening);
     clearInterval(pinging);
     unwatch();

@@ -3,7 +3,7 @@
  *
  * Law: `put` never waits for the network or for a flush to disk; lines leave in the order they came; what the gateway
  * judged is never sent again, what it did not judge is never dropped. A process that ends sends what it can, and the
- * rest waits in the spool: only lines that are nowhere but in memory keep it alive.
+ * rest waits in the spool: a gateway that is away does not keep it alive.
  */
 
 import { Backlog, type Batch } from "./backlog.ts";
@@ -216,7 +216,7 @@ export class Outbox {
       this.#judge(batch, await send(this.#door, batch.lines, this.#delivery.timeout_s, this.#stop.signal));
   }
 
-  /** Until something changes or the pause is over; only what is nowhere but in memory keeps the process alive. */
+  /** Until something changes or the pause is over; only a batch that is about to leave keeps the process alive. */
   #rest(pauseMs: number | null): Promise<void> {
     return new Promise((resolve) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -226,8 +226,7 @@ export class Outbox {
         resolve();
       };
       const unwatch = this.#work.watch(wake);
-      if (pauseMs !== null)
-        timer = this.#backlog.waiting ? setTimeout(wake, pauseMs) : quietly(wake, pauseMs);
+      if (pauseMs !== null) timer = this.#putOffMs() > 0 ? quietly(wake, pauseMs) : setTimeout(wake, pauseMs);
     });
   }
 

@@ -117,6 +117,15 @@ export function unattended<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
+/** An error's own words; one that cannot even say them is told as such. */
+function described(error: unknown): string {
+  try {
+    return String(error).slice(0, 500);
+  } catch {
+    return "an error that cannot be read";
+  }
+}
+
 /** A tool call being timed. Set `output`, and any step field in `fields`, before it ends. */
 export interface ToolCall {
   output: string | null;
@@ -181,7 +190,7 @@ export abstract class Words {
       return await act(call);
     } catch (error) {
       call.fields.status = "failure";
-      call.output ??= String(error).slice(0, 500);
+      call.output ??= described(error);
       throw error;
     } finally {
       call.fields.duration_ms = Math.round(performance.now() - began);

@@ -168,7 +168,7 @@ const isTold = (value: unknown): boolean => value !== undefined && value !== nul
 export function readFields(fields: object): { told: Record<string, unknown>; unreadable: string[] } {
   const told: Record<string, unknown> = {};
   const unreadable: string[] = [];
-  for (const name of Object.keys(fields)) {
+  for (const name of namesOf(fields)) {
     try {
       told[name] = (fields as Record<string, unknown>)[name];
     } catch {
@@ -176,4 +176,12 @@ export function readFields(fields: object): { told: Record<string, unknown>; unr
     }
   }
   return { told, unreadable };
+}
+
+function namesOf(fields: object): string[] {
+  try {
+    return Object.keys(fields);
+  } catch {
+    return [];
+  }
 }

@@ -1,6 +1,7 @@
 /** The sender against an HTTP server that does what gateways do on a bad day. */
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
@@ -13,14 +14,14 @@ after(() => {
 });
 
 async function gateway(
-  answer: (lines: string[], n: number) => Reply,
+  answer: (lines: string[], n: number, path: string) => Reply,
 ): Promise<{ url: string; seen: string[][] }> {
   const seen: string[][] = [];
   const server = createServer(async (request: IncomingMessage, response) => {
     let body = "";
     for await (const part of request) body += part;
     const lines = body.split("\n").filter(Boolean);
-    const reply = answer(lines, seen.push(lines));
+    const reply = answer(lines, seen.push(lines), String(request.url));
     response.writeHead(reply.code, reply.headers).end(reply.body ?? "");
   });
   servers.push(server);
@@ -86,6 +87,45 @@ test("without room in memory and on disk a step is lost, at once and said so (S9
   );
   assert.equal(await agent.close(0.1), false);
   await assert.rejects(steps[0]?.answer() as Promise<unknown>, Lost);
+});
+
+test("a program without a gateway and without a disk ends all the same, and says what was lost (S920)", () => {
+  const program = `
+    import { Agent } from ${JSON.stringify(new URL("../src/node.ts", import.meta.url).href)};
+    const agent = new Agent("a", { url: "http://127.0.0.1:1", key: "obs_k", data: ${JSON.stringify(import.meta.filename)} });
+    agent.step("x", new Proxy({}, { ownKeys() { throw new Error("no"); } }));
+  `;
+  const ended = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+    encoding: "utf8",
+    timeout: 30_000,
+  });
+  assert.equal(ended.status, 0, ended.stderr);
+  assert.match(ended.stderr, /cannot be written \(ENOTDIR\)[\s\S]*1 messages lost/);
+});
+
+test("what comes by the inbox and is no item of it does no harm (S915)", async () => {
+  let asked = 0;
+  const items = [
+    null,
+    7,
+    [],
+    {},
+    { delivery_id: 1 },
+    { delivery_id: "dlv_1", kind: "hold", session_id: "s", sequence_number: 1 },
+  ];
+  const { url } = await gateway((_, __, path) => {
+    if (path.endsWith("/channel")) return { code: 426 };
+    const inbox = asked++ ? "not JSON" : JSON.stringify({ items });
+    const body = path.includes("/inbox") ? inbox : '{"entity_id":"agt_1"}';
+    return { code: 200, body };
+  });
+  const agent = new Agent("a", { ...QUIET, url, heartbeat_s: null, delivery: FAST });
+  await agent.listen({ timeout_s: 20 });
+  assert.deepEqual(
+    [agent.orders.entity_id, agent.orders.isHeld("s"), agent.orders.isHeld("t")],
+    ["agt_1", true, false],
+  );
+  await agent.close(0.1);
 });
 
 test("a key that is refused is told once, and waits for a person (S919)", async () => {

@@ -39,13 +39,13 @@ class NodeAgent:
     def __init__(self, server: Server, name: str, home: Path, **options: Any) -> None:
         self.name = name
         node, _ = windows.node()
-        door = {"url": server.url, "key": server.key("agent"), "data": str(home)}
+        self.door = {"url": server.url, "key": server.key("agent"), "data": str(home)}
         words = [
             str(node),
             str(DRIVER),
             str(windows.build_sdk() / "node.js"),
             name,
-            json.dumps(door | options),
+            json.dumps(self.door | options),
         ]
         self.process = subprocess.Popen(
             words, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -57,7 +57,8 @@ class NodeAgent:
 
     def aside(self, js: str) -> Future[Any]:
         number: int = next(self._ids)
-        self._asked[number] = done = Future()
+        done: Future[Any] = Future()
+        self._asked[number] = done
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"id": number, "js": js}) + "\n")
         self.process.stdin.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -104,3 +105,28 @@ def test_what_a_dead_process_left_is_sent_by_the_next_and_a_living_ones_is_let_b
     assert [one for one in intents if one.startswith("1.")] == [f"1.{n}" for n in range(50)]
     assert intents.count("python") == 1 and len(intents) == 104
     assert os.listdir(desk.home / "spool-ts") == []
+
+
+def test_a_full_queue_is_waited_out_in_order_and_nothing_is_sent_twice_s919(
+    tight_server: Server, tmp_path: Path
+) -> None:
+    """S919: agents of one process, each with a sender of its own, at a gateway that takes two at a time."""
+    desk = Desk(tight_server, tmp_path)
+    names = [f"{desk.name}-{n}" for n in range(4)]
+    with NodeAgent(tight_server, desk.name, tmp_path, control=False) as agent:
+        told = agent.run(
+            """
+            const [names, door] = ARGUMENTS;
+            const log = (level, text) => logged.push([level, text]);
+            const all = names.map((name) => new sdk.Agent(name, {...door, control: false, log}));
+            for (const one of all) for (let n = 0; n < 50; n++) one.step(`step ${n}`);
+            const done = await Promise.all(all.map((one) => one.flush({timeout_s: 60})));
+            return [...done, ...(await Promise.all(all.map((one) => one.close())))];
+            """.replace("ARGUMENTS", json.dumps([names, agent.door]))
+        )
+        assert told == [True] * 8
+        assert any("answered 429" in text for _, text in agent.run("return logged"))
+    for name in names:
+        desk.name = name
+        assert desk.intents() == [f"step {n}" for n in range(50)]
+    assert not (tmp_path / "spool-ts").exists()  # who is only busy needs no disk

@@ -239,13 +239,10 @@ class FileSpool implements Spool {
     if (!this.#open) return;
     this.#open = false;
     clearInterval(this.#touching);
-    if (this.pending)
-      this.#try(() => renameSync(this.place, join(this.#folder, `${this.#stem}-${FREE}.${this.#id}.jsonl`)));
-    else {
-      this.#try(() => rmSync(this.place, { force: true }));
-      this.#try(() => rmSync(this.#sentPath, { force: true }));
-    }
-    closeSync(this.#fd);
+    const own = this.place;
+    closeSync(this.#fd); // first: Windows renames no open file
+    if (this.pending) this.#try(() => renameSync(own, own.replace(`-${SELF}.`, `-${FREE}.`)));
+    else for (const path of [own, this.#sentPath]) this.#try(() => rmSync(path, { force: true }));
   }
 
   get #sentPath(): string {
