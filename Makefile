@@ -120,11 +120,6 @@ shots: windows  ## take the pictures of docs/windows anew from the running demo
 	@$(PY) -m tools.shots
 
 clean:  ## remove the environment and every cache
-<<<<<<< HEAD
 	@rm -rf .venv .venv-crewai .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
-	@rm -rf ui/node_modules src/observatory/api/windows .browser
-=======
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
 	@rm -rf ui/node_modules sdk-ts/dist src/observatory/api/windows .browser
->>>>>>> w-S
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +
