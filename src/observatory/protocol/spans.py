@@ -242,8 +242,8 @@ def _spent(kind: words.Kind, span: Span, tally: values.Tally) -> dict[str, Any] 
     said = span.attributes
     tokens, cost = tokens_of(said), values.cost(values.first(said, words.COST))
     if kind == "model":
-        if tokens is None:
-            tally.without_tokens += 1
+        tally.without_tokens += tokens is None
+        tally.without_cost += cost is None
     elif span.kind != CLIENT and (tokens is not None or cost is not None):
         # The calls within this process tell their own; a remote agent's calls nobody else tells.
         tally.sums_left += 1

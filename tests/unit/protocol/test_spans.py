@@ -140,6 +140,7 @@ def test_tokens_are_counted_once_and_never_as_zero_s802() -> None:
     assert far["state_delta"] == {"tokens_consumed": 120}
     assert "state_delta" not in silent
     assert (tally.sums_left, tally.without_tokens) == (1, 1)
+    assert tally.without_cost == 1, "unknown, and said so"
     assert body(gen_ai__operation__name="chat", llm__cost__total=0.25)["state_delta"] == {"cost": 0.25}
 
 

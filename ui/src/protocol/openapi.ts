@@ -2373,6 +2373,7 @@ export type OtlpAnswer = {
   spans: number;
   sums_left: number;
   unmapped: UnmappedName[];
+  without_cost: number;
   without_tokens: number;
 };
 
