@@ -29,6 +29,10 @@ def verdict_key(session_id: str | None, step_id: str | None) -> _Key:
     return "verdict", canonical_id(session_id or ""), canonical_id(step_id or "")
 
 
+def message_key(session_id: str | None, step_id: object) -> _Key:
+    return "message", canonical_id(session_id or ""), canonical_id(str(step_id or ""))
+
+
 def decision_key(decision_id: object) -> _Key:
     return "decision", decision_id
 
@@ -54,6 +58,7 @@ class Orders:
         self._prompts: deque[Prompt] = deque()
         self._messages: deque[Received] = deque()
         self._waiting: set[str] = set()
+        self._done: dict[_Key, None] = {}  # messages dealt with before they came
         self._known: dict[str, None] = {}
         self._acks: list[str] = []
 
@@ -148,6 +153,19 @@ class Orders:
         with self.changed:
             self._finish(item.delivery_id)
 
+    def settle_message(self, session_id: str | None, step_id: str | None) -> None:
+        """This message was dealt with in this process: it counts as read, now or when it comes."""
+        key = message_key(session_id, step_id)
+        with self.changed:
+            for item in self._messages:
+                if _key_of(item) == key:
+                    self._messages.remove(item)
+                    self._finish(item.delivery_id)
+                    return
+            self._done[key] = None
+            while len(self._done) > MOST_KNOWN:
+                del self._done[next(iter(self._done))]
+
     @property
     def has_messages(self) -> bool:
         return bool(self._messages)
@@ -241,6 +259,10 @@ class Orders:
             self._expected[key] = item
             self._finish(item.delivery_id)
             return True
+        if self._done and (done := _key_of(item)) in self._done:
+            del self._done[done]
+            self._finish(item.delivery_id)
+            return True
         if len(self._messages) >= MOST_WAITING:
             return False
         self._messages.append(item)
@@ -290,6 +312,11 @@ class Orders:
         with self.changed:
             self.closed, self.connected = True, False
             self._notify()
+
+
+def _key_of(item: Received) -> _Key:
+    meta = (item.message or {}).get("meta")
+    return message_key(item.session_id, meta.get("step_id") if isinstance(meta, dict) else None)
 
 
 def verdict_of(item: Received, tool_call: str | None = None, tool_input: Any = None) -> Verdict:

@@ -63,6 +63,10 @@ class Line:
         """A second line from here; its first step has the same parent as this line's next one."""
         return type(self)(self._speaker, self._shared, self._tips)
 
+    def at(self, *tips: str) -> Self:
+        """A line of this session that goes on from these steps, in the order told."""
+        return type(self)(self._speaker, self._shared, tuple(dict.fromkeys(tips)))
+
     def join(self, *lines: "Line") -> Self:
         """Bring these lines together: this line's next step has all their tips as parents."""
         moved = [line for line in lines if line._tips != line._origin]

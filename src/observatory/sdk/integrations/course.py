@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 
 from observatory.sdk import gate
 from observatory.sdk.client import Answer
+from observatory.sdk.errors import Denied
 from observatory.sdk.gate import Approval, Said
 from observatory.sdk.integrations import wording
 from observatory.sdk.received import Prompt
@@ -197,7 +198,32 @@ class Course:
         self.end(call, result)
         return result
 
+    # Another agent goes on.
+
+    def hand_over(self, name: str, other: Speaker | None = None) -> None:
+        """Say that another agent goes on from here: to `other` a message, which rules may hold or deny. The
+        other's next step follows from it. Raises `Denied` and `Cancelled`."""
+        run(self._hand_over(name, other))
+
+    async def ahand_over(self, name: str, other: Speaker | None = None) -> None:
+        await run_async(self._hand_over(name, other))
+
     # How.
+
+    def _hand_over(self, name: str, other: Speaker | None) -> Waits[None]:
+        self.gather()
+        if other is None:
+            self._tell(self.line, f"Handed over to {name}", {})
+            return
+        intent = wording.clip(f"Hand over to {name}", wording.INTENT_CHARS)
+        fields: StepFields = {"recipient": other.agent_id}
+        said = Said(self.line, self.speaker, intent, None, fields, self.terms.timeout)
+        approval = yield from gate.permit(said)
+        if not approval:
+            raise Denied(approval.verdict, approval.note, approval.by, approval.step)
+        if approval.step is not None:  # it goes on in this process: nobody need read that from an inbox
+            other.orders.settle_message(approval.step.session_id, approval.step.step_id)
+        self._tell(self.line, f"Handed over to {name}", {})
 
     def _gather(self) -> None:
         self.line.join(*self._ended)
