@@ -69,11 +69,19 @@ class Work:
         self, spent: Callable[[Any], int | None], response: Any = None, calls: Sequence[str] = ()
     ) -> None:
         """Say what the model did, once for each time it was asked; tokens nobody told are left out."""
-        with self._lock:
-            turn, self._turn = self._turn, None
-        if turn is not None:
+        if (turn := self._taken()) is not None:
             usage = Usage(model_of(turn.llm), total_tokens=spent(turn.llm))
             self.course.thought(usage, calls, response, started_ns=turn.began_ns)
+
+    def miss(self, error: BaseException | None = None) -> None:
+        """Say that the model was asked in vain, if it was: what it had said would have been heard."""
+        if (turn := self._taken()) is not None:
+            self.course.failed(error or RuntimeError("CrewAI told no answer of it"), turn.began_ns)
+
+    def _taken(self) -> Turn | None:
+        with self._lock:
+            turn, self._turn = self._turn, None
+        return turn
 
 
 class Run:
