@@ -104,6 +104,7 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally, re
     told = (values.first(one.attributes, words.SESSION) for one in lines)
     session = next((values.session(one) for one in told if one), above.session_id if above else None)
     trace, name = hyphenated(span.trace_id), step_id(span.trace_id, span.span_id)
+    tally.early += session is None and beyond is not None and name not in record
     tool = _tool(said, span.name) if kind == "tool" else None
     body: dict[str, Any] = {
         "meta": {

@@ -2365,6 +2365,7 @@ export type Ordered = {
 
 export type OtlpAnswer = {
   cut: number;
+  early: number;
   grpc: string | null;
   log_records: number;
   not_agents: number;

@@ -9,6 +9,7 @@ const NOTHING = {
   not_agents: 0,
   without_tokens: 0,
   without_cost: 0,
+  early: 0,
   sums_left: 0,
   cut: 0,
   unmapped: [],

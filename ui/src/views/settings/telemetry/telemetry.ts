@@ -35,6 +35,11 @@ export function linesOf(came: OtlpAnswer): Line[] {
       means: "calls of a model that told none: unknown, not zero",
     },
     {
+      name: "before their parent",
+      count: came.early,
+      means: "in their trace's own session; name the conversation on every span",
+    },
+    {
       name: "sums left out",
       count: came.sums_left,
       means: "an agent's sum over its own calls, which count already",
