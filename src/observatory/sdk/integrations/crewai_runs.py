@@ -223,7 +223,8 @@ class Runs:
         if beyond <= 0:
             return []
         needed = {name for run in self._runs.values() for name in run.names}
-        return [self._agents.pop(name) for name in [*self._agents][:beyond] if name not in needed]
+        idle = [name for name in self._agents if name not in needed]
+        return [self._agents.pop(name) for name in idle[:beyond]]
 
     def meet(self, llm: Any) -> None:
         """A model's count is of its whole life: what it spent before it was watched is nobody's here."""
