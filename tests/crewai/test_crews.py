@@ -90,6 +90,39 @@ def test_a_kickoff_is_a_session_and_its_agents_are_ours_s926(
     assert not {"tokens_consumed", "cost"} & set(turn["state_delta"])
 
 
+def test_tasks_beside_each_other_fork_and_join_and_a_failure_is_said_s926(
+    desk: Desk, observer: Observer
+) -> None:
+    """S926: two tasks at once, a third that names both; a model that fails, and the crew with it."""
+    till, llms = Till(), [Scripted(model=f"pocket-{n}") for n in range(3)]
+    llms[0].script(("read_invoices", {}), "a")
+    llms[1].script(PAY, "b")
+    llms[2].script("c")
+    agents = [
+        Agent(role=f"Fork {n}", goal="g", backstory="b", llm=llm, tools=till.tools)
+        for n, llm in enumerate(llms)
+    ]
+    one, two = (
+        Task(description=f"side {n}", expected_output="w", agent=agents[n], async_execution=True)
+        for n in (0, 1)
+    )
+    last = Task(description="join", expected_output="w", agent=agents[2], context=[one, two])
+    assert Crew(agents=agents, tasks=[one, two, last]).kickoff().raw == "c"
+    found = until(lambda: said if len(said := steps(desk, observer.session_id)) >= 16 else [])
+    by = {intent(one): one["meta"] for one in found}
+    ends = {by[f"Finish: side {n}"]["step_id"] for n in (0, 1)}
+    assert set(by["Begin: join"]["parent_step_ids"]) == ends
+    assert by["Begin: side 0"]["parent_step_id"] is by["Begin: side 1"]["parent_step_id"] is None
+
+    llm = Scripted(model="pocket-1", counts=False).script(RuntimeError("no quota"))
+    with pytest.raises(RuntimeError, match="no quota"):
+        crew_of(llm, till, "Unlucky").kickoff()
+    found = until(lambda: said if len(said := steps(desk, observer.session_id)) >= 3 else [])
+    assert [intent(one) for one in found[1:]] == ["Failed to ask the model", "Give up the crew's work"]
+    assert all(one["action"]["status"] == "failure" for one in found[1:])
+    assert "no quota" in found[1]["action"]["tool_output_summary"]
+
+
 @pytest.mark.req(97, 187)
 def test_a_pause_blocks_and_what_was_injected_arrives_s927(
     desk: Desk, observer: Observer, llm: Scripted

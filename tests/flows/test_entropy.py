@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.flows.databases import ALONE, DATABASES, options_of
@@ -307,3 +309,27 @@ def test_an_import_has_the_same_scores_alarms_and_settings_s180_s187(
             before[1][0]["occurrence_count"] + 1
         )
         assert len(told(second, "entropy_alert")) == 1
+
+
+@pytest.mark.req(84)
+def test_scoring_is_the_least_of_what_a_message_costs(lone: Server, server: Tenant) -> None:
+    """A ratio, never a time: the gateway's own CPU for steps that are scored beside as many that are not, at
+    the same length and whatever tongue they speak. Fifteen hundred steps of one session each time."""
+    process, least = psutil.Process(lone.pid), dict.fromkeys((True, False), math.inf)
+    for number in range(3):
+        for is_scored in least:
+            session, why = f"cost-{is_scored}-{number}", "台帳を開く" * 40
+            unscored: Json = {"cognition": None, "action": {"status": "failure", "tool_output_summary": why}}
+            more: Json = {"cognition": {"intent": why}} if is_scored else unscored
+            lines = [json.dumps(step(session, **more)).encode() for _ in range(1_500)]
+            before = process.cpu_times()
+            answers = server.send_lines(lines)
+            after = process.cpu_times()
+            assert {one["code"] for one in answers} == {202}
+            spent = after.user + after.system - before.user - before.system
+            least[is_scored] = min(least[is_scored], spent)
+            (last,) = get(server, "/v1/messages", session_id=session, limit=1)["items"]
+            assert (last["message"].get("cognition") or {}).get("entropy_score") == (
+                0.2 if is_scored else None
+            )
+    assert least[True] < 2 * least[False], least

@@ -249,6 +249,8 @@ def test_a_trace_in_pieces_stays_together_and_is_recorded_once_s931_s932(gateway
     assert [one["identity"]["agent_id"] for one in found] == ["boss"] * 3
     alone = steps(gateway, str(uuid.UUID(trace)))
     assert [one["identity"]["agent_id"] for one in alone] == ["svc"], "nobody could know"
+    (node,) = until(lambda: reader.get(f"/v1/sessions/{uuid.UUID(trace)}/dag").json()["nodes"])
+    assert "parent_elsewhere" in node["flags"]
     before = reader.get("/v1/messages", params={"limit": 1}).json()["items"][0]["sequence_number"]
     events = {"after": before, "limit": 10}
     for group in ((early, root, late, later), (later, late), (late, early), (root,)):

@@ -187,7 +187,7 @@ def test_rules_are_made_tested_muted_and_never_overwritten_unseen_s763_s771_s776
 
 @pytest.mark.req(128)
 def test_a_mapping_is_tried_on_a_sample_and_then_called_s761_s766(house: Server, opened: Open) -> None:
-    """S761, S766: the trial sends nothing; a call signed with the secret becomes that very message."""
+    """S761, S766, S935: the trial sends nothing; a call signed with the secret becomes that very message."""
     agent = named("reviewer")
     say(house, agent)
     window = opened(house, "/settings/hooks?one=new", role="admin")
@@ -227,6 +227,22 @@ def test_a_mapping_is_tried_on_a_sample_and_then_called_s761_s766(house: Server,
     expect(beside.get_by_role("list", name="The last calls")).to_contain_text("✓ valid")
     found = until(lambda: [one for one in inbox(house, agent) if "Review acme/site" in json.dumps(one)])
     assert found
+    window.is_accessible()
+    # What came without anybody calling for it: telemetry of others, and what of it no step holds (S935).
+    window.role("navigation", "Sections of the settings").get_by_role("link", name="Telemetry in").click()
+    window.at("/settings/telemetry$")
+    expect(window.role("main")).to_contain_text("Nothing has come by OTLP yet")
+    spoken = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "colour.of.sky": "blue"}
+    one = {
+        "traceId": uuid.uuid4().hex,
+        "spanId": "a" * 16,
+        "name": "chat m",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in spoken.items()],
+    }
+    came = {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}
+    assert house.http("agent").post("/v1/traces", json=came).json() == {}
+    expect(window.role("main")).to_contain_text("without tokens")
+    expect(window.role("region", "Attributes no step holds")).to_contain_text("colour.of.sky")
     window.is_accessible()
 
 

@@ -28,6 +28,8 @@ class Seen:
             refused=refused,
             not_agents=tally.not_agents,
             without_tokens=tally.without_tokens,
+            without_cost=tally.without_cost,
+            early=tally.early,
             sums_left=tally.sums_left,
             cut=tally.cut,
         )
@@ -36,7 +38,16 @@ class Seen:
                 self.unmapped[name] += count
 
 
-TOTALS: Final = ("recorded", "refused", "not_agents", "without_tokens", "sums_left", "cut")
+TOTALS: Final = (
+    "recorded",
+    "refused",
+    "not_agents",
+    "without_tokens",
+    "without_cost",
+    "early",
+    "sums_left",
+    "cut",
+)
 
 
 class UnmappedName(msgspec.Struct):
@@ -53,6 +64,8 @@ class OtlpAnswer(msgspec.Struct):
     refused: int
     not_agents: int
     without_tokens: int
+    without_cost: int
+    early: int
     sums_left: int
     cut: int
     unmapped: list[UnmappedName]

@@ -102,6 +102,8 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
     }
     if kind == "model" and not has_span and spent["tokens_consumed"] is None and not failed:
         tally.without_tokens += 1
+    if kind == "model" and spent["cost"] is None and not failed:
+        tally.without_cost += 1
     if delta := {key: value for key, value in spent.items() if value is not None}:
         body["state_delta"] = delta
     return Step(

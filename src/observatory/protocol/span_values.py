@@ -35,6 +35,8 @@ class Tally(msgspec.Struct):
     steps: int = 0
     not_agents: int = 0  # without an agent's words: no step
     without_tokens: int = 0  # a model's call that says no tokens
+    without_cost: int = 0  # the same of what it cost
+    early: int = 0  # a span that tells no session and whose parent nobody knows yet
     sums_left: int = 0  # an agent's sum over the calls of its own process
     cut: int = 0
     unmapped: dict[str, int] = {}

@@ -104,6 +104,7 @@ def _step(span: Span, family: Family, bound: str | None, tally: values.Tally, re
     told = (values.first(one.attributes, words.SESSION) for one in lines)
     session = next((values.session(one) for one in told if one), above.session_id if above else None)
     trace, name = hyphenated(span.trace_id), step_id(span.trace_id, span.span_id)
+    tally.early += session is None and beyond is not None and name not in record
     tool = _tool(said, span.name) if kind == "tool" else None
     body: dict[str, Any] = {
         "meta": {
@@ -242,8 +243,8 @@ def _spent(kind: words.Kind, span: Span, tally: values.Tally) -> dict[str, Any] 
     said = span.attributes
     tokens, cost = tokens_of(said), values.cost(values.first(said, words.COST))
     if kind == "model":
-        if tokens is None:
-            tally.without_tokens += 1
+        tally.without_tokens += tokens is None
+        tally.without_cost += cost is None
     elif span.kind != CLIENT and (tokens is not None or cost is not None):
         # The calls within this process tell their own; a remote agent's calls nobody else tells.
         tally.sums_left += 1

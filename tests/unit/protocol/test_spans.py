@@ -140,6 +140,7 @@ def test_tokens_are_counted_once_and_never_as_zero_s802() -> None:
     assert far["state_delta"] == {"tokens_consumed": 120}
     assert "state_delta" not in silent
     assert (tally.sums_left, tally.without_tokens) == (1, 1)
+    assert tally.without_cost == 1, "unknown, and said so"
     assert body(gen_ai__operation__name="chat", llm__cost__total=0.25)["state_delta"] == {"cost": 0.25}
 
 
@@ -404,7 +405,8 @@ def test_a_span_that_comes_late_goes_where_its_parent_is_s932() -> None:
     root, _, chat, tool = FAMILY
     late = span("chat", 5, 1, attributes={"gen_ai.operation.name": "chat"})
     assert asks([late]) == {step_id(TRACE, f"{5:016x}"), step_id(TRACE, f"{1:016x}")}
-    (found,), _ = steps_of_spans([late], None, on_record(root))
+    (found,), tally = steps_of_spans([late], None, on_record(root))
+    assert tally.early == 0 and steps_of_spans([late], None)[1].early == 1, "counted when nobody knows"
     assert found is not None
     body = json.loads(found.body)
     assert body["meta"]["session_id"] == "c-7" and body["identity"]["agent_id"] == "planner"

@@ -2422,6 +2422,7 @@ export type Ordered = {
 
 export type OtlpAnswer = {
   cut: number;
+  early: number;
   grpc: string | null;
   log_records: number;
   not_agents: number;
@@ -2430,6 +2431,7 @@ export type OtlpAnswer = {
   spans: number;
   sums_left: number;
   unmapped: UnmappedName[];
+  without_cost: number;
   without_tokens: number;
 };
 

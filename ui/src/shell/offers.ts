@@ -35,6 +35,7 @@ const SETTINGS = [
   ["channels", "channels, Slack, e-mail, webhooks out"],
   ["exporters", "exporters, OTLP"],
   ["hooks", "hooks in, webhooks from outside"],
+  ["telemetry", "telemetry in, OTLP from agents"],
   ["redaction", "redaction"],
   ["retention", "retention, shredding"],
   ["peers", "federation, peers, witnesses"],

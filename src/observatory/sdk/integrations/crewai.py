@@ -146,12 +146,12 @@ class Observer:
         run = self._runs.end(ctx.crew) if ctx.crew is not None else None
         if run is None or run.last is None:
             return
-        self._hear(run.last)
         has_failed = ctx.status != "completed"
+        run.last.miss(ctx.error)
         why = run.ended_by or (str(ctx.error) if ctx.error is not None else "")
         told = why if has_failed else getattr(ctx.output, "raw", None)
         run.last.course.said(
-            "End the crew's work" if run.ended_by else "Fail" if has_failed else "Finish the crew's work",
+            f"{'End' if run.ended_by else 'Give up' if has_failed else 'Finish'} the crew's work",
             status="failure" if has_failed else "success",
             terminal=True,
             tool_output_summary=wording.clip(told) if told else None,
@@ -201,7 +201,7 @@ class Observer:
             return
         run, work = found
         self._drop_stale(work)
-        self._hear(work)
+        self._missed(work)
         prompts, work.prompts = work.prompts, []
         for prompt in [*prompts, *self._ready(run, work)]:
             ctx.messages.append({"role": "user", "content": prompt.text})
@@ -219,6 +219,12 @@ class Observer:
             work.hear(self._runs.spent, response, calls)
         except Exception:
             log.exception("crewai: what the model did was not recorded")
+
+    def _missed(self, work: Work) -> None:
+        try:
+            work.miss()
+        except Exception:
+            log.exception("crewai: that the model was asked in vain was not recorded")
 
     def _work_of(self, ctx: Any) -> tuple[Run, Work] | None:
         """Whose call it is; None of one that no agent made."""

@@ -20,7 +20,9 @@ from observatory.sdk.outbox import Outbox
 from observatory.sdk.received import Prompt
 from observatory.sdk.session import Line, open_line
 
-MOST_RUNS = 1_000
+MOST_RUNS = 1_000  # of agents without a crew nobody says when they end
+MOST_MODELS = 1_000
+MOST_AGENTS = 200  # each listens; those of no kickoff at work are let go beyond
 NAME_CHARS = 100
 Tips = tuple[str, ...]
 
@@ -69,11 +71,19 @@ class Work:
         self, spent: Callable[[Any], int | None], response: Any = None, calls: Sequence[str] = ()
     ) -> None:
         """Say what the model did, once for each time it was asked; tokens nobody told are left out."""
-        with self._lock:
-            turn, self._turn = self._turn, None
-        if turn is not None:
+        if (turn := self._taken()) is not None:
             usage = Usage(model_of(turn.llm), total_tokens=spent(turn.llm))
             self.course.thought(usage, calls, response, started_ns=turn.began_ns)
+
+    def miss(self, error: BaseException | None = None) -> None:
+        """Say that the model was asked in vain, if it was: what it had said would have been heard."""
+        if (turn := self._taken()) is not None:
+            self.course.failed(error or RuntimeError("CrewAI told no answer of it"), turn.began_ns)
+
+    def _taken(self) -> Turn | None:
+        with self._lock:
+            turn, self._turn = self._turn, None
+        return turn
 
 
 class Run:
@@ -95,6 +105,11 @@ class Run:
     @property
     def session_id(self) -> str:
         return self.shared.session_id
+
+    @property
+    def names(self) -> list[str]:
+        with self._lock:
+            return list(self._names.values())
 
     def name_of(self, agent: Any) -> str:
         """Of two with one role, the second gets a number: they are two agents."""
@@ -156,8 +171,8 @@ class Runs:
         self._outbox, self._terms, self._version, self._cluster = outbox, terms, version, cluster
         self._lock = Lock()
         self._runs: OrderedDict[int, Run] = OrderedDict()
-        self._agents: dict[str, Agent] = {}
-        self._told: dict[int, tuple[Any, int]] = {}  # by model: itself, and its tokens that were told
+        self._agents: OrderedDict[str, Agent] = OrderedDict()
+        self._told: OrderedDict[int, tuple[Any, int]] = OrderedDict()  # by model: itself, its tokens told
 
     def begin(self, crew: Any) -> Run:
         agents = [*(getattr(crew, "agents", None) or ()), getattr(crew, "manager_agent", None)]
@@ -192,18 +207,32 @@ class Runs:
         with self._lock:
             found = self._agents.get(name)
             if found is None:
-                found = self._agents[name] = Agent(
-                    name, version=self._version, cluster=self._cluster, outbox=self._outbox
-                )
+                found = Agent(name, version=self._version, cluster=self._cluster, outbox=self._outbox)
+            self._agents[name] = found
+            self._agents.move_to_end(name)
             # The same agent may come with another model the next time.
             found.identity = found.identity | {name: value for name, value in told.items() if value}
-            return found
+            idle = self._idle()
+        for one in idle:
+            one.close(0)
+        return found
+
+    def _idle(self) -> list[Agent]:
+        """Those beyond the most, longest unused first, that no run at work needs."""
+        beyond = len(self._agents) - MOST_AGENTS
+        if beyond <= 0:
+            return []
+        needed = {name for run in self._runs.values() for name in run.names}
+        idle = [name for name in self._agents if name not in needed]
+        return [self._agents.pop(name) for name in idle[:beyond]]
 
     def meet(self, llm: Any) -> None:
         """A model's count is of its whole life: what it spent before it was watched is nobody's here."""
         with self._lock:
             if id(llm) not in self._told and (total := total_of(llm)) is not None:
                 self._told[id(llm)] = (llm, total)
+            while len(self._told) > MOST_MODELS:
+                self._told.popitem(last=False)
 
     def spent(self, llm: Any) -> int | None:
         """What this model spent since it was last asked this. Agents may share a model: nothing of its
@@ -212,7 +241,7 @@ class Runs:
         if total is None:
             return None
         with self._lock:
-            _, told = self._told.get(id(llm), (llm, 0))
+            _, told = self._told.get(id(llm), (llm, total))
             self._told[id(llm)] = (llm, total)
         return total - told if total > told else None
 

@@ -37,6 +37,12 @@ export const SECTIONS: readonly SettingsSection[] = [
     page: page(() => import("./hooks/Hooks"), "Hooks"),
   },
   {
+    id: "telemetry",
+    name: "Telemetry in",
+    group: "Who may call",
+    page: page(() => import("./telemetry/Telemetry"), "Telemetry"),
+  },
+  {
     id: "redaction",
     name: "Redaction",
     group: "What is kept",
