@@ -105,9 +105,10 @@ class NatsIngest:
                 ),
             )
         except APIError as error:
-            self.trouble = (
-                f"NATS takes no messages for us: {error.description or 'JetStream is not enabled'}."
-            )
+            told = f"NATS takes no messages for us: {error.description or 'JetStream is not enabled'}."
+            if told != self.trouble:
+                log.error("%s", told)
+            self.trouble = told
             raise
         if self.trouble or not self._room.is_set():
             log.info(

@@ -104,8 +104,9 @@ class NatsLine:
             log.warning("NATS: %s; begun again", error)
             await asyncio.sleep(AGAIN_S[0])
         except failures() as error:
+            is_new = why(error) != self.last_error
             self._note(error)
-            log.info("NATS: %s; begun again", self.last_error)
+            log.log(logging.INFO if is_new else logging.DEBUG, "NATS: %s; begun again", self.last_error)
             if wire.client.is_closed:
                 wire.closed.set()
             else:

@@ -105,6 +105,21 @@ async def _abandon(client: Client) -> None:
             await client.close()
     except failures():
         pass
+    _tidy(client)
+
+
+def _tidy(client: Client) -> None:
+    """When the client fails while it closes (it writes to a socket that is gone), it leaves its tasks behind:
+    waiting for ever, or failed with nobody to hear of it."""
+    mine = [getattr(client, name, None) for name in ("_flusher_task", "_reading_task", "_ping_interval_task")]
+    heard = [getattr(one, "_wait_for_msgs_task", None) for one in getattr(client, "_subs", {}).values()]
+    for task in (*mine, *heard):
+        if task is None or task is asyncio.current_task():
+            continue
+        if not task.done():
+            task.cancel()
+        elif not task.cancelled():
+            task.exception()
 
 
 async def ended(wire: Wire) -> None:
