@@ -1,6 +1,6 @@
 """One of several gateways is killed, their database crashes or stands still: nothing promised is lost.
 
-Two gateways and a PostgreSQL of their own, because both are taken away.
+Two gateways, a PostgreSQL and a NATS of their own, because all of them are taken away.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from bench.postgres import Cluster, ask, cluster
+from tests import nats_server
 from tests.flows.databases import new_database
 from tests.flows.mesh import Elsewhere, gateways, hears_the_end
 from tests.flows.server import Server
 from tests.flows.test_live import live, numbers, take
 from tests.flows.worker import Agent, hello, ids, say
 from tests.flows.worker import take as deliveries
+from tests.nats_server import Nats
 from tests.samples import decision_log
 from tests.waiting import until
 
@@ -36,9 +38,16 @@ def postgres() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def house(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+def nats() -> Iterator[Nats]:
+    with nats_server.running() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def house(postgres: Cluster, nats: Nats, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
     folder = tmp_path_factory.mktemp("faults")
-    with gateways(new_database(postgres.url), folder, {"OBSERVATORY_REDELIVERY_S": "600"}) as made:
+    settings = {"OBSERVATORY_REDELIVERY_S": "600", "OBSERVATORY_BUS": nats.url}
+    with gateways(new_database(postgres.url), folder, settings) as made:
         yield made
 
 
@@ -103,9 +112,9 @@ def is_there_once(server: Server, acks: dict[str, int]) -> None:
     assert http.post("/v1/audit/verify", json={}).json()["valid"] is True
 
 
-@pytest.mark.req(97, 106)
-def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Server]) -> None:
-    """S851: channels with deliveries, live readers and messages under way, all moved to the other."""
+@pytest.mark.req(97, 106, 110, 230)
+def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Server], nats: Nats) -> None:
+    """S851: channels with deliveries, live readers and messages under way, all moved; NATS dies too."""
     first, second = house
     here = Elsewhere(first, second)  # the same keys, through the other gateway
     agent = Agent(first)
@@ -129,10 +138,12 @@ def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Serv
             items, cursor = take(reader, 1)
             heard += numbers(items)
         first.kill()
+        nats.kill()
         for socket in (channel, reader):
             hears_the_end(socket)
     before = len(writer.acks)
     tell(5)
+    nats.start()
     agent.server = here
     with agent.channel() as channel:
         hello(channel)
