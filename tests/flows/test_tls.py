@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
@@ -19,6 +20,7 @@ from websockets.sync.client import connect
 
 from observatory import Agent
 from observatory.cli.authority import name_of
+from observatory.daemons.outward import Outward, Unreachable
 from observatory.protocol.certificates import read
 from observatory.sdk.errors import NotConfigured
 from tests.certifying import Folder, Secured
@@ -96,6 +98,11 @@ def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s8
     assert tail.returncode == 0 and json.loads(tail.stdout)["message_id"]
     with Bridge(tmp_path, "--data", str(gateway.folder)) as bridge:
         assert bridge.ask(LIST)["id"] == "a"
+    asked = f"https://localhost:{gateway.port}/healthz"  # as a peer that witnesses us asks
+    peer = Outward([f"localhost:{gateway.port}"], authority=files.ca)
+    assert asyncio.run(peer.get(asked)).code == 200
+    with pytest.raises(Unreachable):
+        asyncio.run(Outward([f"localhost:{gateway.port}"]).get(asked))
     with pytest.raises(NotConfigured, match="OBSERVATORY_CA"):
         Agent("tls-sdk", data=gateway.folder, ca=tmp_path / "missing.crt")
     # A browser: Secure cookies that no plain page can set, and https from now on, but not on localhost.

@@ -26,6 +26,7 @@ def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
     panel = window.role("tabpanel", "Certificates")
     expect(panel).to_contain_text("observatory tls init")
     expect(window.role("tab", re.compile("Certificates"))).to_contain_text("not configured")
+    expect(window.role("tab", re.compile("Certificates"))).to_be_in_viewport(ratio=0.9)
     window.is_accessible()
     window.shot("certificates-phone-light")
     files = Folder(tmp_path / "files")

@@ -51,7 +51,7 @@ async def served(door: OtlpIn, address: str, most_bytes: int, tls: Tls | None = 
             grpc.method_handlers_generic_handler(
                 # As a stream, of which one is taken: of a single request gRPC reads all before it asks us.
                 service,
-                {"Export": grpc.stream_unary_rpc_method_handler(_Export(door, signal, room).call)},
+                {"Export": grpc.stream_unary_rpc_method_handler(_Export(door, signal, room, tls).call)},
             )
             for service, signal in METHODS.items()
         )
@@ -94,13 +94,14 @@ def _credentials(tls: Tls) -> Any:
     return grpc.dynamic_ssl_server_credentials(made(), fetched, required)
 
 
-def _shown(context: Any) -> Certificate | None:
-    """What gRPC verified in the handshake."""
+def _shown(context: Any, proxies: frozenset[str]) -> Certificate | None:
+    """What gRPC verified in the handshake; a pinned proxy's own is nobody's, and no header is read here."""
     pem = (context.auth_context() or {}).get("x509_pem_cert")
     if not pem:
         return None
     try:
-        return read(read_pem(pem[0])[0])
+        found = read(read_pem(pem[0])[0])
+        return None if found.fingerprint in proxies else found
     except NotACertificate:
         return None
 
@@ -108,8 +109,9 @@ def _shown(context: Any) -> Certificate | None:
 class _Export:
     """One method; the bytes of a request in, the bytes of its answer out."""
 
-    def __init__(self, door: OtlpIn, signal: Signal, room: asyncio.Semaphore) -> None:
+    def __init__(self, door: OtlpIn, signal: Signal, room: asyncio.Semaphore, tls: Tls | None) -> None:
         self._door, self._signal, self._room = door, signal, room
+        self._proxies = frozenset() if tls is None else tls.proxies
 
     async def call(self, requests: AsyncIterator[bytes], context: Any) -> bytes:
         import grpc
@@ -121,7 +123,7 @@ class _Export:
             if name == "authorization"
         }
         try:
-            who = await self._door.admit(headers, _shown(context))
+            who = await self._door.admit(headers, _shown(context, self._proxies))
             async with self._room:
                 async with asyncio.timeout(READ_S):
                     request = await anext(requests, b"")

@@ -86,7 +86,7 @@ def at_the_desk(admin: Api) -> Iterator[Api]:
     person = people[0] if people else admin.ask("POST", "/v1/users", body)
     key = {"role": "operator", "user_id": person["user_id"], "label": "the demo's own"}
     made = admin.ask("POST", "/v1/keys", key)
-    desk = Api(admin.url, made["key"], TIMEOUT)
+    desk = Api(admin.url, made["key"], TIMEOUT, trust=admin.trust)
     try:
         yield desk
     finally:

@@ -19,6 +19,7 @@ from observatory.cli.door import Api
 from observatory.cli.neighbours import DOOR, Neighbours
 from observatory.cli.terminal import CommandFailed
 from observatory.protocol.identity import agent_entity_id
+from observatory.sdk.client import tls
 from observatory.state import HOME_TENANT
 
 OLD_TERMINAL = "old-terminal-1"
@@ -252,7 +253,8 @@ class Opening:
 
     def _call(self, url: str, headers: dict[str, str], body: bytes) -> None:
         try:
-            httpx2.post(url, headers=headers, content=body, timeout=10, trust_env=False)
+            verify = tls(url, self._door.trust)
+            httpx2.post(url, headers=headers, content=body, timeout=10, trust_env=False, verify=verify)
         except httpx2.TransportError as error:
             raise CommandFailed("nobody answered the call") from error
 

@@ -29,6 +29,8 @@ from observatory.cli.live import Feed, feed
 from observatory.cli.neighbours import Neighbours
 from observatory.cli.screen import Plain, Scene, Screen
 from observatory.cli.terminal import CommandFailed, say
+from observatory.sdk.client import tls
+from observatory.sdk.credentials import Trust, find_trust
 
 READY_S = 60.0
 STOP_S = 15.0
@@ -154,6 +156,11 @@ class _Gateway(_Child):
         return read_credentials(self._folder) or {}
 
     @property
+    def trust(self) -> Trust:
+        """A gateway with TLS says in its folder whom to trust."""
+        return find_trust(authority=self.credentials.get("ca"))
+
+    @property
     def agent_key(self) -> str:
         return self.credentials["agent_key"]
 
@@ -167,7 +174,8 @@ class _Gateway(_Child):
             if time.monotonic() > deadline:
                 raise CommandFailed(f"the gateway was not ready after {READY_S:.0f} s: {self.last_words()}")
             time.sleep(0.05)
-        opened = Api(self.credentials["url"], self.credentials[key], httpx2.Timeout(300, connect=3))
+        patience = httpx2.Timeout(300, connect=3)
+        opened = Api(self.credentials["url"], self.credentials[key], patience, trust=self.trust)
         try:
             yield opened
         finally:
@@ -178,7 +186,8 @@ class _Gateway(_Child):
             return False
         try:
             url = self.credentials["url"]
-            return httpx2.get(f"{url}/readyz", timeout=2, trust_env=False).status_code == 200
+            verify = tls(url, self.trust)
+            return httpx2.get(f"{url}/readyz", timeout=2, trust_env=False, verify=verify).status_code == 200
         except (httpx2.TransportError, KeyError):
             return False
 
@@ -187,6 +196,8 @@ class _Mesh(_Child):
     def __init__(self, url: str, key: str, folder: Path, wishes: list[str]) -> None:
         command = ["-m", "observatory.demo.mesh", *wishes, "--parent", str(os.getpid())]
         environment = {"OBSERVATORY_URL": url, "OBSERVATORY_KEY": key, "OBSERVATORY_DATA": str(folder)}
+        if (authority := (read_credentials(folder) or {}).get("ca")) is not None:
+            environment["OBSERVATORY_CA"] = authority
         super().__init__(command, environment, is_heard=True)
         self.lines: SimpleQueue[bytes] = SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
