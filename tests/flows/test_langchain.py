@@ -99,7 +99,7 @@ def aask(agent: Any, thread: str | None, text: Any = "Go") -> Any:
 WAYS = pytest.mark.parametrize("way", [ask, aask], ids=["sync", "async"])
 
 
-@pytest.mark.req(110, 186, 191, 504)
+@pytest.mark.req(186, 191)
 @WAYS
 def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s901(
     desk: ToolDesk, way: Callable[..., Any]
@@ -136,7 +136,7 @@ def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s901(
     assert desk.parents()["Answered"] == ["Called read"]
 
 
-@pytest.mark.req(99, 180, 181, 183)
+@pytest.mark.req(99, 181, 183)
 @WAYS
 def test_rules_hold_edit_and_refuse_tools_and_no_gate_holds_up_its_siblings_s902(
     desk: ToolDesk, way: Callable[..., Any]

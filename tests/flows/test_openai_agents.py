@@ -141,7 +141,7 @@ def loop_at_hand() -> Iterator[None]:
 WAYS = pytest.mark.parametrize("way", [ask, stream], ids=["run", "streamed"])
 
 
-@pytest.mark.req(110, 186, 191)
+@pytest.mark.req(186, 191)
 @WAYS
 def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s904(
     desk: ToolDesk, way: Callable[..., Any]
@@ -178,7 +178,7 @@ def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s904(
     assert agent.tools == shop.tools and agent.hooks is None, "the agent given is as it was"
 
 
-@pytest.mark.req(99, 180, 181, 183)
+@pytest.mark.req(99, 181, 183)
 @WAYS
 def test_rules_hold_edit_and_refuse_tools_and_no_gate_holds_up_its_siblings_s905(
     desk: ToolDesk, way: Callable[..., Any]

@@ -57,6 +57,8 @@ def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: ToolDesk) 
     asked = aside(lambda: agent.permit("Mail", tool_call="mail", needs_approval=True))
     desk.answer("approve")
     assert asked.result(PATIENCE_S).verdict == "approved"
+    late = agent.permit("Deploy", tool_call="deploy", timeout=0.2)
+    assert not late and (late.verdict, late.note) == ("no_verdict", "nobody answered in time")
     after = agent.step("Goes on")
     assert after.answer(PATIENCE_S).state == "forwarded", "it hangs on nothing that was refused"
 

@@ -1,7 +1,7 @@
 """A LangChain agent under control: one middleware, nothing else changes.
 
 Start a gateway with `observatory serve`, `pip install 'langchain>=1.4'`, then run
-`python examples/langchain/agent.py`. A scripted model stands in for yours, so that it
+`python examples/adapters/langchain_agent.py`. A scripted model stands in for yours, so that it
 runs without a key. While it works:
 `observatory pause invoice-7 clerk-1`, then `observatory unpause invoice-7 clerk-1`.
 """

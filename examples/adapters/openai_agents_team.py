@@ -1,7 +1,7 @@
 """Two agents of the OpenAI Agents SDK under control: `watch.run` where it was `Runner.run`.
 
 Start a gateway with `observatory serve`, `pip install 'openai-agents>=0.24'`, then run
-`python examples/openai_agents/team.py`. Scripted models stand in for yours, so that it
+`python examples/adapters/openai_agents_team.py`. Scripted models stand in for yours, so that it
 runs without a key. While it works:
 `observatory pause order-12 billing-1`, then `observatory unpause order-12 billing-1`.
 """

@@ -1,7 +1,7 @@
 """A graph of LangGraph under control: every node is a step, and the graph's forks and joins are the record's.
 
 Start a gateway with `observatory serve`, `pip install 'langgraph>=1.2'`, then run
-`python examples/langchain/graph.py`. While it works: `observatory pause report-3 analyst-1`.
+`python examples/adapters/langgraph_graph.py`. While it works: `observatory pause report-3 analyst-1`.
 """
 
 import operator
