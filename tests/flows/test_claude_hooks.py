@@ -93,6 +93,8 @@ def test_a_gate_nobody_answers_stays_shut_and_a_late_answer_is_told_s888(
     prompt = project.event("UserPromptSubmit", session_id, prompt="go on")
     assert "approved (sorry). It was not run" in project.hook(prompt).told["additionalContext"]
     assert project.hook(prompt).answer == {}, "told once"
+    inbox = project.server.http("admin").get(f"/v1/agents/{project.agent}/inbox").json()["items"]
+    assert [item for item in inbox if item["session_id"] == session_id] == [], "and taken"
 
 
 @pytest.mark.req(99)
