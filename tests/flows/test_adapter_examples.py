@@ -27,7 +27,7 @@ def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Tenant:
     return Tenant(server, tmp_path_factory.mktemp("examples") / "tenant")
 
 
-@pytest.mark.req(110, 186, 187, 188)
+@pytest.mark.req(186, 187, 188)
 @pytest.mark.parametrize(
     ("example", "agent", "session", "act", "end"), EXAMPLES, ids=[one[0] for one in EXAMPLES]
 )

@@ -12,49 +12,20 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware.types import AgentMiddleware
-from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
-from pydantic import Field
 
 from observatory import Agent
 from observatory.sdk import Cancelled, Delivery, NotSupported, gate
 from observatory.sdk.integrations import langchain as adapter
 from observatory.sdk.integrations.langchain import ObservatoryMiddleware
+from tests.flows.scripted import Script, calls
 from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.flows.tool_desk import ToolDesk, ruled_tenant
-
-USED = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
-
-
-class Script(BaseChatModel):
-    """A model that says its lines in turn and remembers what it was asked."""
-
-    lines: list[AIMessage]
-    asked: list[list[str]] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "script"
-
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
-        return self
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any
-    ) -> ChatResult:
-        self.asked.append([str(message.content) for message in messages])
-        return ChatResult(generations=[ChatGeneration(message=self.lines.pop(0))])
-
-
-def calls(*wanted: tuple[str, Json]) -> AIMessage:
-    told = [{"name": name, "args": args, "id": f"call_{n}"} for n, (name, args) in enumerate(wanted)]
-    return AIMessage("", tool_calls=told, usage_metadata=USED)
 
 
 class Shop:
@@ -128,7 +99,7 @@ def aask(agent: Any, thread: str | None, text: Any = "Go") -> Any:
 WAYS = pytest.mark.parametrize("way", [ask, aask], ids=["sync", "async"])
 
 
-@pytest.mark.req(110, 186, 191, 504)
+@pytest.mark.req(186, 191)
 @WAYS
 def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s901(
     desk: ToolDesk, way: Callable[..., Any]
@@ -165,7 +136,7 @@ def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s901(
     assert desk.parents()["Answered"] == ["Called read"]
 
 
-@pytest.mark.req(99, 180, 181, 183)
+@pytest.mark.req(99, 181, 183)
 @WAYS
 def test_rules_hold_edit_and_refuse_tools_and_no_gate_holds_up_its_siblings_s902(
     desk: ToolDesk, way: Callable[..., Any]

@@ -22,10 +22,10 @@ from langgraph.types import Command, Send, interrupt
 from observatory.sdk import Cancelled, NotSupported
 from observatory.sdk.integrations import langgraph as adapter
 from observatory.sdk.integrations.langgraph import ObservatoryCallback
+from tests.flows.scripted import Script, calls
 from tests.flows.sdk_desk import PATIENCE_S, aside, until
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
-from tests.flows.test_langchain import Script, calls
 from tests.flows.tool_desk import ToolDesk, ruled_tenant
 
 

@@ -13,8 +13,11 @@ import pytest
 from agents import (
     Agent,
     AgentHooks,
+    ApplyPatchTool,
+    CustomTool,
     RunConfig,
     Runner,
+    ShellTool,
     SQLiteSession,
     Usage,
     function_tool,
@@ -22,6 +25,11 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.testing import ModelScriptError, ScriptedModel, assistant_message, function_call
+from openai.types.responses import (
+    ResponseApplyPatchToolCall,
+    ResponseCustomToolCall,
+    ResponseFunctionShellToolCall,
+)
 
 from observatory import Agent as Speaker
 from observatory.sdk import Cancelled, Delivery, Denied, NotSupported, gate
@@ -133,7 +141,7 @@ def loop_at_hand() -> Iterator[None]:
 WAYS = pytest.mark.parametrize("way", [ask, stream], ids=["run", "streamed"])
 
 
-@pytest.mark.req(110, 186, 191)
+@pytest.mark.req(186, 191)
 @WAYS
 def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s904(
     desk: ToolDesk, way: Callable[..., Any]
@@ -170,7 +178,7 @@ def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s904(
     assert agent.tools == shop.tools and agent.hooks is None, "the agent given is as it was"
 
 
-@pytest.mark.req(99, 180, 181, 183)
+@pytest.mark.req(99, 181, 183)
 @WAYS
 def test_rules_hold_edit_and_refuse_tools_and_no_gate_holds_up_its_siblings_s905(
     desk: ToolDesk, way: Callable[..., Any]
@@ -272,6 +280,54 @@ def test_a_session_remembers_what_was_injected_s904(desk: ToolDesk) -> None:
     assert desk.archived()[-1]["session_id"] == memory.session_id
 
 
+def test_shell_custom_and_patching_tools_ask_too_s905(desk: ToolDesk) -> None:
+    """What cannot be told no (a patch) ends the run; the others tell the model why."""
+    ran: list[Any] = []
+
+    def keep(what: Any) -> str:
+        ran.append(what)
+        return "kept"
+
+    class Editor:
+        def update_file(self, operation: Any) -> None:
+            ran.append(operation)
+
+        create_file = delete_file = update_file
+
+    shell = ShellTool(executor=lambda request: keep(request.data.action.commands))
+    note = CustomTool(name="note", description="Note", on_invoke_tool=lambda _, told: keep(told))
+    patch = ApplyPatchTool(editor=Editor())
+    asked: Json = {"type": "shell_call", "status": "completed", "action": {"commands": ["rm -rf /"]}}
+    noted: Json = {"type": "custom_tool_call", "id": "n1", "call_id": "n1", "name": "note", "input": "a"}
+    patched: Json = {
+        "type": "apply_patch_call",
+        "id": "p1",
+        "call_id": "p1",
+        "status": "completed",
+        "operation": {"type": "delete_file", "path": "a"},
+    }
+    model = ScriptedModel(
+        [
+            [ResponseFunctionShellToolCall(**asked, id="s1", call_id="s1"), ResponseCustomToolCall(**noted)],
+            [ResponseFunctionShellToolCall(**asked, id="s2", call_id="s2")],
+            [ResponseApplyPatchToolCall(**patched)],
+        ]
+    )
+    agent = Agent(name="Clerk", model=model, tools=[shell, note, patch])
+    watch = ObservatoryRunner(desk.agent(), needs_approval=["shell", "apply_patch"])
+    running = aside(lambda: ask(watch, agent))
+    desk.edit({"commands": ["ls"]})
+    until(lambda: len(model.calls) == 2)
+    assert sorted(map(str, ran)) == ["['ls']", "a"]
+    desk.answer("reject", note="never")
+    until(lambda: len(model.calls) == 3)
+    assert "shell was not run: a person rejected it" in heard(model, 2)
+    desk.answer("reject")
+    with pytest.raises(Denied, match="apply_patch was not run"):
+        running.result(PATIENCE_S)
+    assert len(ran) == 2
+
+
 @pytest.mark.req(504)
 def test_an_agent_as_a_tool_is_a_child_of_that_call_s906(desk: ToolDesk) -> None:
     speaker, shop = desk.agent(), Shop()
@@ -285,6 +341,33 @@ def test_an_agent_as_a_tool_is_a_child_of_that_call_s906(desk: ToolDesk) -> None
     assert parents["Decided to call read"] == ["Call research"]
     assert parents["Call read"] == ["Decided to call read"]
     assert parents["Called research"] == ["Answered"], "its own last word is what the call ends with"
+
+
+def test_the_sdks_own_approvals_pass_through_s906(desk: ToolDesk) -> None:
+    paid: list[int] = []
+
+    @function_tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    agent = Agent(name="Clerk", model=script([("pay", {"amount": 3})], "done"), tools=[pay])
+    speaker = desk.agent()
+    watch = ObservatoryRunner(speaker)
+
+    async def twice() -> Any:
+        config = RunConfig(group_id=f"own-{desk.name}")
+        first = await watch.run(agent, "Go", run_config=config)
+        (waiting,) = first.interruptions
+        assert paid == []
+        state = first.to_state()
+        state.approve(waiting)
+        return (await watch.run(agent, state, run_config=config)).final_output
+
+    assert asyncio.run(twice()) == "done" and paid == [3]
+    assert speaker.flush(PATIENCE_S)
+    assert desk.parents()["Called pay"] == ["Call pay"]
 
 
 def test_without_a_gateway_tools_run_but_those_that_need_approval_s897(

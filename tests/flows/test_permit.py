@@ -57,6 +57,8 @@ def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: ToolDesk) 
     asked = aside(lambda: agent.permit("Mail", tool_call="mail", needs_approval=True))
     desk.answer("approve")
     assert asked.result(PATIENCE_S).verdict == "approved"
+    late = agent.permit("Deploy", tool_call="deploy", timeout=0.2)
+    assert not late and (late.verdict, late.note) == ("no_verdict", "nobody answered in time")
     after = agent.step("Goes on")
     assert after.answer(PATIENCE_S).state == "forwarded", "it hangs on nothing that was refused"
 
@@ -179,6 +181,33 @@ def test_a_governed_call_is_two_steps_and_holds_up_no_sibling_s899(desk: ToolDes
         asked = steps[parent]
         assert asked["message"]["action"]["status"] == "pending" and asked["parents"] == [thought.step_id]
     assert set(steps[joined.step_id or ""]["parents"]) > {item["step_id"] for item in ends}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("read", {"text": "a\x00b \ud800"}),
+        ("read", {"text": "x" * 2_000_000}),
+        ("t" * 400, {"n": 1 << 70}),
+        ("read", {1: {2, 3}}),
+    ],
+    ids=["poison", "huge", "long name", "no JSON"],
+)
+def test_whatever_a_call_says_it_is_judged_and_runs_as_it_is_s900(
+    desk: ToolDesk, tool: str, args: Any
+) -> None:
+    agent = desk.agent()
+    course = Course(agent)
+    ran: list[Any] = []
+
+    def work(given: Any) -> str:
+        ran.append(given)
+        return "\x00" * 5_000
+
+    assert course.govern(tool, args, work, lambda why: why).startswith("\x00")
+    assert ran == [args] and ran[0] is args
+    assert agent.flush(PATIENCE_S) and not agent.rejections
+    assert [item["state"] for item in desk.archived()] == ["forwarded", "forwarded"]
 
 
 def test_a_hard_cap_that_refused_a_turn_stops_its_tools_s899(server: Server, tmp_path: Path) -> None:

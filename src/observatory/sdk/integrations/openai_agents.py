@@ -8,29 +8,23 @@
 
 Law: one conversation (`group_id`, the session's or the conversation's id) is one session, else each run is
 one. A call of a model is a step, a call of a function tool two (asked, done). The agents given are not
-changed: what runs are copies that ask before each of their function tools, MCP's and agents as tools too.
-Local tools that cannot be told no (shell, computer, patches) end the run with `Denied` when they are refused;
-what the provider runs on its own side is seen afterwards only. A handoff is a message to the other agent, and
-its next step follows from it. `Cancelled` ends the run.
+changed: what runs are copies that ask before each of their tools (functions, MCP's, agents as tools, shell,
+custom ones). Local tools that cannot be told no (computer, patches) end the run with `Denied` when they are
+refused; what the provider runs on its own side is seen afterwards only. A handoff is a message to the other
+agent, and its next step follows from it. `Cancelled` ends the run.
 """
 
-import copy
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
-import msgspec
-
 from observatory.sdk.errors import Cancelled, Denied
-from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Call, Course, Courses, Terms
 from observatory.sdk.integrations.course import Usage as Used
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.speaker import Speaker
-from observatory.sdk.step import written_input
 
 WANTED = "openai-agents>=0.24"
 need(
@@ -40,19 +34,13 @@ need(
     *(f"agents:AgentHooks.{hook}" for hook in ("on_llm_start", "on_llm_end", "on_handoff", "on_tool_start")),
     *(f"agents:AgentHooks.{hook}" for hook in ("on_start", "on_end", "on_tool_end")),
     "agents:RunConfig.call_model_input_filter",
-    "agents:FunctionTool.tool_input_guardrails",
-    "agents:ToolInputGuardrail",
-    "agents:ToolGuardrailFunctionOutput.reject_content",
     "agents:Runner.run",
     "agents:Runner.run_streamed",
-    "agents:default_tool_error_function",
 )
 
 from agents import (  # noqa: E402
     Agent,
     AgentHooks,
-    AgentsException,
-    FunctionTool,
     Handoff,
     ModelResponse,
     RunConfig,
@@ -60,33 +48,12 @@ from agents import (  # noqa: E402
     RunResult,
     RunResultStreaming,
     Tool,
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrail,
-    ToolInputGuardrailData,
-    default_tool_error_function,
 )
 from agents.run import CallModelData, ModelInputData  # noqa: E402
-from agents.tool_context import ToolContext  # noqa: E402
+
+from observatory.sdk.integrations.openai_calls import Run, current, governed, is_governed  # noqa: E402
 
 Json = dict[str, Any]
-
-
-class RunCancelled(Cancelled, AgentsException):
-    """`Cancelled`, as the SDK lets it through: what a tool raises else becomes a `UserError`."""
-
-
-class _Run:
-    """One run in progress: its course, what was injected and where, and calls that were permitted."""
-
-    def __init__(self, course: Course, is_kept_elsewhere: bool = False) -> None:
-        self.course = course
-        self.injected: list[tuple[int, Json]] = []
-        self.is_kept_elsewhere = is_kept_elsewhere  # the provider keeps the conversation: told once is enough
-        self.permitted: dict[str, Call] = {}
-        self.started_ns: int | None = None
-
-
-_run: ContextVar[_Run | None] = ContextVar("observatory_openai_run", default=None)
 
 
 class ObservatoryRunner:
@@ -152,28 +119,28 @@ class ObservatoryRunner:
         return dataclasses.replace(given, on_invoke_handoff=invoke)
 
     @contextmanager
-    def _running(self, options: Json) -> Iterator[_Run]:
+    def _running(self, options: Json) -> Iterator[Run]:
         """A run's course and options: its filter waits, and injects, after the one that was given."""
         config = options.get("run_config")
         config = RunConfig(**config) if isinstance(config, Mapping) else config or RunConfig()
         told = getattr(options.get("session"), "session_id", None) or options.get("conversation_id")
         course = self._courses.of(self._courses.enter(config.group_id or told))
         remote = ("conversation_id", "previous_response_id", "auto_previous_response_id")
-        run = _Run(course, any(options.get(name) for name in remote))
+        run = Run(course, any(options.get(name) for name in remote))
         given = config.call_model_input_filter
 
         async def fill(data: CallModelData[Any]) -> ModelInputData:
             if given is not None:
                 changed: Any = given(data)
                 data.model_data = await changed if hasattr(changed, "__await__") else changed
-            return await _filled(_run.get() or run, data.model_data)
+            return await _filled(current.get() or run, data.model_data)
 
         options["run_config"] = dataclasses.replace(config, call_model_input_filter=fill)
-        token = _run.set(run)
+        token = current.set(run)
         try:
             yield run
         finally:
-            _run.reset(token)
+            current.reset(token)
 
 
 @dataclasses.dataclass
@@ -189,76 +156,7 @@ class WatchedAgent(Agent[Any]):
         return [known[id(tool)][1] for tool in tools]
 
 
-def governed(tool: Tool) -> Tool:
-    """A copy that asks by its last guardrail, so that waiting is no part of its time limit, and runs with
-    what was permitted. A tool of another kind is left to the hook before it."""
-    if not isinstance(tool, FunctionTool):
-        return tool
-    inner, name = tool.on_invoke_tool, tool.name
-
-    async def ask(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        call = await _begun(data.context, name)
-        if call is None or call.refusal is None:
-            return ToolGuardrailFunctionOutput.allow()
-        return ToolGuardrailFunctionOutput.reject_content(call.refusal)
-
-    async def invoke(context: ToolContext[Any], told: str) -> Any:
-        run = _run.get()
-        call = run.permitted.pop(context.tool_call_id, None) if run is not None else None
-        if run is not None and call is None:  # whoever called it did not ask the guardrails
-            call = await _begun(context, name)
-            if call is not None and call.refusal is not None:
-                return call.refusal
-            run.permitted.pop(context.tool_call_id, None)
-        if run is None or call is None:  # run by somebody else's runner
-            return await inner(context, told)
-        return await _invoked(run, call, context, told, inner)
-
-    twin = copy.copy(tool)
-    twin.on_invoke_tool = invoke
-    guardrails = [*(tool.tool_input_guardrails or ()), ToolInputGuardrail(ask, name="observatory")]
-    twin.tool_input_guardrails = guardrails
-    return twin
-
-
-async def _begun(context: ToolContext[Any], name: str) -> Call | None:
-    run = _run.get()
-    if run is None:
-        return None
-    try:
-        call = await run.course.abegin(name, _decoded(context.tool_arguments))
-    except Cancelled as end:
-        raise RunCancelled(end.session_id, end.reason, end.by) from end
-    if call.refusal is None:
-        run.permitted[context.tool_call_id] = call
-    return call
-
-
-async def _invoked(run: _Run, call: Call, context: ToolContext[Any], told: str, inner: Any) -> Any:
-    course = run.course
-    given = written_input(call.args) or "" if call.approval.edited else told
-    token = _run.set(_Run(Course(course.speaker, call.line, course.terms)))  # of an agent that runs as a tool
-    try:
-        with call.line.here():
-            result = await inner(context, given)
-    except BaseException as failed:
-        course.end(call, error=failed)
-        raise
-    finally:
-        _run.reset(token)
-    course.end(call, result, result if _has_failed(result) else None)
-    if call.approval.edited and isinstance(result, str):
-        return f"{result}\n[A person changed the input of this call to {given}]"
-    return result
-
-
-def _has_failed(result: Any) -> bool:
-    """The SDK tells the model of a failure in words: its own, unless the tool has others."""
-    words = default_tool_error_function(None, Exception(""))  # type: ignore[arg-type]
-    return isinstance(result, str) and result.startswith(words)
-
-
-async def _filled(run: _Run, data: ModelInputData) -> ModelInputData:
+async def _filled(run: Run, data: ModelInputData) -> ModelInputData:
     """Wait while paused; then the input with all that people have injected, each where it was said."""
     prompts = await run.course.aready()
     items: list[Any] = list(data.input)
@@ -277,7 +175,7 @@ class _Hooks(AgentHooks[Any]):
     def __init__(self, runner: ObservatoryRunner, given: Any) -> None:
         self._runner = runner
         self._given = given if given is not None else AgentHooks()
-        self._calls: dict[int, Call] = {}  # of tools that are not functions, by tool
+        self._calls: dict[int, list[Call]] = {}  # of tools that cannot ask themselves, by tool
 
     async def on_start(self, context: Any, agent: Any) -> None:
         await self._given.on_start(context, agent)
@@ -286,20 +184,20 @@ class _Hooks(AgentHooks[Any]):
         await self._given.on_end(context, agent, output)
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
-        if (run := _run.get()) is not None:
+        if (run := current.get()) is not None:
             run.course.speaker = self._runner.speaker_of(agent)
             await run.course.await_()  # also in a run that was started without our filter
             run.started_ns = time.perf_counter_ns()
         await self._given.on_llm_start(context, agent, system_prompt, input_items)
 
     async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
-        if (run := _run.get()) is not None:
+        if (run := current.get()) is not None:
             _say_answer(run, response)
         await self._given.on_llm_end(context, agent, response)
 
     async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
         """`source` hands over to `agent`."""
-        if (run := _run.get()) is not None:
+        if (run := current.get()) is not None:
             whose = self._runner.speaker_of(agent)
             run.course.speaker = self._runner.speaker_of(source)
             other = whose if whose is not run.course.speaker else None
@@ -307,22 +205,21 @@ class _Hooks(AgentHooks[Any]):
         await self._given.on_handoff(context, agent, source)
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
-        run = _run.get()
-        if run is not None and not isinstance(tool, FunctionTool):
+        run = current.get()
+        if run is not None and not is_governed(tool):
             call = await run.course.abegin(tool.name)
             if call.refusal is not None:  # this kind cannot be told no
                 raise Denied(call.approval.verdict, call.refusal, call.approval.by, call.approval.step)
-            self._calls[id(tool)] = call
+            self._calls.setdefault(id(tool), []).append(call)
         await self._given.on_tool_start(context, agent, tool)
 
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
-        call = self._calls.pop(id(tool), None)
-        if call is not None and (run := _run.get()) is not None:
-            run.course.end(call, result)
+        if (calls := self._calls.get(id(tool))) and (run := current.get()) is not None:
+            run.course.end(calls.pop(0), result)
         await self._given.on_tool_end(context, agent, tool, result)
 
 
-def _say_answer(run: _Run, response: ModelResponse) -> None:
+def _say_answer(run: Run, response: ModelResponse) -> None:
     calls, texts, thoughts = [], [], []
     for item in response.output:
         told: Json = item if isinstance(item, dict) else item.model_dump()
@@ -349,10 +246,3 @@ def _told_if_it_fails(course: Course) -> Iterator[None]:
     except Exception as failed:
         course.failed(failed)
         raise
-
-
-def _decoded(arguments: str) -> Any:
-    try:
-        return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, TypeError):  # the model's own words: the tool will say what is wrong
-        return wording.clip(arguments)

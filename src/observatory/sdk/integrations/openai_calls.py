@@ -1,0 +1,198 @@
+"""Tool calls of the OpenAI Agents SDK: copies of its tools that ask first.
+
+Law: a tool that may not run answers the model with the reason, and what runs is what was permitted. A
+function tool asks by its last guardrail, so that a person's time is no part of its time limit. A tool of a
+kind that cannot be told no (computer, patches) is left to the hook before it, which ends the run.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from observatory.sdk.errors import Cancelled
+from observatory.sdk.integrations import wording
+from observatory.sdk.integrations.course import Call, Course
+from observatory.sdk.integrations.framework import need
+from observatory.sdk.step import written_input
+
+need(
+    "openai-agents",
+    "openai-agents>=0.24",
+    "agents:FunctionTool.tool_input_guardrails",
+    "agents:ShellTool.executor",
+    "agents:CustomTool",
+    "agents:ToolInputGuardrail",
+    "agents:ToolGuardrailFunctionOutput.reject_content",
+    "agents:default_tool_error_function",
+)
+
+from agents import (  # noqa: E402
+    AgentsException,
+    CustomTool,
+    FunctionTool,
+    ShellCommandRequest,
+    ShellTool,
+    Tool,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+    default_tool_error_function,
+)
+from agents.tool_context import ToolContext  # noqa: E402
+
+Json = dict[str, Any]
+
+
+class RunCancelled(Cancelled, AgentsException):
+    """`Cancelled`, as the SDK lets it through: what a tool raises else becomes a `UserError`."""
+
+
+class Run:
+    """One run in progress: its course, what was injected and where, and calls that were permitted."""
+
+    def __init__(self, course: Course, is_kept_elsewhere: bool = False) -> None:
+        self.course = course
+        self.injected: list[tuple[int, Json]] = []
+        self.is_kept_elsewhere = is_kept_elsewhere  # the provider keeps the conversation: told once is enough
+        self.permitted: dict[str, Call] = {}
+        self.started_ns: int | None = None
+
+
+current: ContextVar[Run | None] = ContextVar("observatory_openai_run", default=None)
+
+
+def is_governed(tool: Tool) -> bool:
+    """Whether it asks by itself."""
+    is_shell = isinstance(tool, ShellTool) and tool.executor is not None
+    return is_shell or isinstance(tool, FunctionTool | CustomTool)
+
+
+def governed(tool: Tool) -> Tool:
+    """A copy that asks first; the tool itself when it cannot."""
+    match tool:
+        case FunctionTool():
+            return _function(tool)
+        case ShellTool() if tool.executor is not None:
+            return _shell(tool)
+        case CustomTool():
+            return _custom(tool)
+    return tool
+
+
+def _shell(tool: ShellTool) -> ShellTool:
+    inner: Any = tool.executor
+
+    async def execute(request: ShellCommandRequest) -> Any:
+        action = request.data.action
+
+        async def do(args: Any) -> Any:
+            told = dataclasses.replace(action, commands=[str(one) for one in args["commands"]])
+            return await _done(
+                inner(dataclasses.replace(request, data=dataclasses.replace(request.data, action=told)))
+            )
+
+        return await _governed(tool.name, {"commands": list(action.commands)}, do)
+
+    twin = copy.copy(tool)
+    twin.executor = execute
+    return twin
+
+
+def _custom(tool: CustomTool) -> CustomTool:
+    inner: Any = tool.on_invoke_tool
+
+    async def invoke(context: ToolContext[Any], told: str) -> Any:
+        return await _governed(tool.name, told, lambda args: _done(inner(context, written_input(args))))
+
+    twin = copy.copy(tool)
+    twin.on_invoke_tool = invoke
+    return twin
+
+
+async def _governed(name: str, args: Any, do: Callable[[Any], Any]) -> Any:
+    run = current.get()
+    if run is None:  # run by somebody else's runner
+        return await do(args)
+    return await run.course.agovern(name, args, do, lambda why: why)
+
+
+async def _done(result: Any) -> Any:
+    return await result if hasattr(result, "__await__") else result
+
+
+def _function(tool: FunctionTool) -> FunctionTool:
+    inner, name = tool.on_invoke_tool, tool.name
+
+    async def ask(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        call = await _begun(data.context, name)
+        if call is None or call.refusal is None:
+            return ToolGuardrailFunctionOutput.allow()
+        return ToolGuardrailFunctionOutput.reject_content(call.refusal)
+
+    async def invoke(context: ToolContext[Any], told: str) -> Any:
+        run = current.get()
+        call = run.permitted.pop(context.tool_call_id, None) if run is not None else None
+        if run is not None and call is None:  # whoever called it did not ask the guardrails
+            call = await _begun(context, name)
+            if call is not None and call.refusal is not None:
+                return call.refusal
+            run.permitted.pop(context.tool_call_id, None)
+        if run is None or call is None:  # run by somebody else's runner
+            return await inner(context, told)
+        return await _invoked(run, call, context, told, inner)
+
+    twin = copy.copy(tool)
+    twin.on_invoke_tool = invoke
+    guardrails = [*(tool.tool_input_guardrails or ()), ToolInputGuardrail(ask, name="observatory")]
+    twin.tool_input_guardrails = guardrails
+    return twin
+
+
+async def _begun(context: ToolContext[Any], name: str) -> Call | None:
+    run = current.get()
+    if run is None:
+        return None
+    try:
+        call = await run.course.abegin(name, _decoded(context.tool_arguments))
+    except Cancelled as end:
+        raise RunCancelled(end.session_id, end.reason, end.by) from end
+    if call.refusal is None:
+        run.permitted[context.tool_call_id] = call
+    return call
+
+
+async def _invoked(run: Run, call: Call, context: ToolContext[Any], told: str, inner: Any) -> Any:
+    course = run.course
+    given = written_input(call.args) or "" if call.approval.edited else told
+    token = current.set(
+        Run(Course(course.speaker, call.line, course.terms))
+    )  # of an agent that runs as a tool
+    try:
+        with call.line.here():
+            result = await inner(context, given)
+    except BaseException as failed:
+        course.end(call, error=failed)
+        raise
+    finally:
+        current.reset(token)
+    course.end(call, result, result if _has_failed(result) else None)
+    if call.approval.edited and isinstance(result, str):
+        return f"{result}\n[A person changed the input of this call to {given}]"
+    return result
+
+
+def _has_failed(result: Any) -> bool:
+    """The SDK tells the model of a failure in words: its own, unless the tool has others."""
+    words = default_tool_error_function(None, Exception(""))  # type: ignore[arg-type]
+    return isinstance(result, str) and result.startswith(words)
+
+
+def _decoded(arguments: str) -> Any:
+    try:
+        return msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, TypeError):  # the model's own words: the tool will say what is wrong
+        return wording.clip(arguments)
