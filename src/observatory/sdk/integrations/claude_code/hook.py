@@ -80,12 +80,23 @@ class Hook:
         """The answer; what people injected is added by `heard`."""
         if not self.is_first:
             return {}
+        if self.name == "UserPromptSubmit":
+            return self._prompt()
         if not self.is_gate:
             return self._tell()
         answer = self._gate()
         if self.name == "PermissionRequest":  # the tool's own request stands beside it, and has its outcome
             self._retreat()
         return answer
+
+    def _prompt(self) -> Json:
+        """Before the model is asked, a paused agent waits as before a tool."""
+        self._look(self._left_s())
+        if self.orders.is_held(self.session_id):
+            if not self._wait(self._is_free, self._began + self.options.wait_s):
+                return {"decision": "block", "reason": "The agent is paused or stopped; try again later."}
+            self._began = time.monotonic()
+        return self._tell()
 
     # Telemetry.
 
@@ -99,7 +110,7 @@ class Hook:
         elif self.name == "PostToolBatch":
             with self.memory.session() as session:
                 session.line(self._key).close()
-        if self.name in events.HEARS:
+        if self.name in events.HEARS and self.name != "UserPromptSubmit":
             self._look(self._left_s())
         if self.name == "SessionStart":
             self.memory.sweep()
