@@ -53,7 +53,9 @@ class ScriptedModel:
             if not asked.get("tools"):
                 return self._n, ["ok"]
             self.asked.append(asked)
-            n, turn = self._n, self.turns.pop(0) if self.turns else ["done"]
+            n, turn = self._n, self.turns.pop(0) if self.turns else None
+        if turn is None:
+            return n, ["done"]
         return n, turn if isinstance(turn, list) else turn()
 
     def sent(self, n: int = -1) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.flows.claude import Json, Line, Project
 from tests.flows.server import Server
+from tests.flows.tenant import Tenant
 from tests.waiting import until
 
 
@@ -93,6 +94,8 @@ def test_a_gate_nobody_answers_stays_shut_and_a_late_answer_is_told_s888(
     prompt = project.event("UserPromptSubmit", session_id, prompt="go on")
     assert "approved (sorry). It was not run" in project.hook(prompt).told["additionalContext"]
     assert project.hook(prompt).answer == {}, "told once"
+    inbox = project.server.http("admin").get(f"/v1/agents/{project.agent}/inbox").json()["items"]
+    assert [item for item in inbox if item["session_id"] == session_id] == [], "and taken"
 
 
 @pytest.mark.req(99)
@@ -135,3 +138,28 @@ def test_of_hooks_that_run_at_once_one_gives_the_prompt_and_all_keep_their_place
     ends = {step["meta"]["step_id"] for step in project.steps(session_id)[6:11]}
     last = project.steps(session_id)[-1]["meta"]
     assert {*last["parent_step_ids"]} == ends
+
+
+@pytest.mark.req(99, 226)
+def test_a_stopped_agent_waits_before_a_prompt_and_a_tool_and_goes_on_when_released_s882(
+    server: Server, tmp_path_factory: pytest.TempPathFactory, session_id: str
+) -> None:
+    """S882: by the kill-switch, in a tenant of its own."""
+    folder = tmp_path_factory.mktemp("stopped")
+    project = Project(Tenant(server, folder / "tenant"), folder)
+    assert project.hook(project.event("SessionStart", session_id, source="startup")).code == 0
+    admin = project.server.http("admin")
+    asked = {"scope": "class", "target": "claude_code", "reason": "a drill"}
+    armed = admin.post("/v1/kill-switch", json=asked).json()
+    path = f"/v1/kill-switch/{armed['kill_id']}"
+    second = admin.post(f"{path}/confirm", json={"token": armed["token"]}).json()
+    assert admin.post(f"{path}/confirm", json={"token": second["token"]}).json()["state"] == "engaged"
+    late = project.hook(asks(project, session_id, "echo no"), "--wait=0.3")
+    assert "nobody let it go on in time" in late.told["permissionDecisionReason"]
+    prompt = project.event("UserPromptSubmit", session_id, prompt="go on")
+    assert project.hook(prompt, "--wait=0.3").answer["decision"] == "block"
+    waiting = [project.begin(prompt), project.begin(asks(project, session_id, "echo yes"))]
+    assert admin.post(f"{path}/release", json={"reason": "over"}).status_code == 202
+    assert [one.end() for one in waiting] == [(0, {}, "")] * 2
+    told = [step["cognition"]["intent"] for step in project.steps(session_id)]
+    assert sorted(told)[:2] == ["Call Bash", "Prompt: go on"]

@@ -156,6 +156,9 @@ class Orders:
         with self.changed:
             self._expected.setdefault(key, None)
 
+    def expects(self, key: _Key) -> bool:
+        return key in self._expected
+
     def answer(self, key: _Key) -> Received | None:
         return self._expected.get(key)
 

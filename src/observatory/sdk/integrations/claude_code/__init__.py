@@ -20,6 +20,7 @@ from observatory.sdk.integrations.claude_code.wire import Away, boxed
 
 __all__ = ["main"]
 
+GATES = ("UserPromptSubmit", "PreToolUse", "PermissionRequest")
 MOST_BYTES = 64 << 20
 GRACE_S = 3.0
 BLOCK = 2  # the exit code that stops the tool; any other failure lets it run
@@ -51,7 +52,7 @@ def _run(event: events.Json, options: Options) -> int:
         door = find_door()
     except ObservatoryError as exc:
         return _failed(event, options, str(exc))
-    gate = event.get("hook_event_name") in ("PreToolUse", "PermissionRequest")
+    gate = event.get("hook_event_name") in GATES
     try:
         with boxed((options.wait_s if gate else options.box_s) + GRACE_S):
             hook = Hook(event, options, door)

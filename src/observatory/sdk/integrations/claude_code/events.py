@@ -103,7 +103,7 @@ def told_of(event: Json) -> Told | None:
         case "PermissionDenied":
             return _outcome(event, "Was not allowed to call", "failure", event.get("reason"))
         case "PermissionRequest":
-            return Told(f"Asks its user to allow {tool_of(event)}", {"status": "pending"})
+            return Told(f"Asks its user to allow {tool_of(event)}", {})
         case "Notification":
             return Told("Notification: " + clip(_word(event, "message"), INTENT_CHARS), {})
         case "SubagentStart":
@@ -119,7 +119,7 @@ def told_of(event: Json) -> Told | None:
             fault = summary(event.get("error_details") or event.get("error"))
             return Told("The turn ended in an error", {"status": "failure", "tool_output_summary": fault})
         case "PreCompact":
-            return Told(f"Compacts its context ({_word(event, 'trigger')})", {"status": "pending"})
+            return Told(f"Compacts its context ({_word(event, 'trigger')})", {})
         case "PostCompact":
             return Told("Compacted its context", {})
     return None

@@ -80,12 +80,23 @@ class Hook:
         """The answer; what people injected is added by `heard`."""
         if not self.is_first:
             return {}
+        if self.name == "UserPromptSubmit":
+            return self._prompt()
         if not self.is_gate:
             return self._tell()
         answer = self._gate()
         if self.name == "PermissionRequest":  # the tool's own request stands beside it, and has its outcome
             self._retreat()
         return answer
+
+    def _prompt(self) -> Json:
+        """Before the model is asked, a paused agent waits as before a tool."""
+        self._look(self._left_s())
+        if self.orders.is_held(self.session_id):
+            if not self._wait(self._is_free, self._began + self.options.wait_s):
+                return {"decision": "block", "reason": "The agent is paused or stopped; try again later."}
+            self._began = time.monotonic()
+        return self._tell()
 
     # Telemetry.
 
@@ -99,7 +110,7 @@ class Hook:
         elif self.name == "PostToolBatch":
             with self.memory.session() as session:
                 session.line(self._key).close()
-        if self.name in events.HEARS:
+        if self.name in events.HEARS and self.name != "UserPromptSubmit":
             self._look(self._left_s())
         if self.name == "SessionStart":
             self.memory.sweep()
@@ -191,20 +202,27 @@ class Hook:
         return True
 
     def _hear(self, items: list[Received]) -> None:
-        late = [item for item in items if item.kind == "verdict" and self._gave_up(item)]
+        verdicts = {item.delivery_id: self._verdict_for(item) for item in items if item.kind == "verdict"}
         with self.memory.orders(self.orders):
             for item in items:
-                if item not in late:
+                if verdicts.get(item.delivery_id, "us") == "us":
                     self.orders.take(item)
-        self.heard_late += late
-        if acks := self.orders.take_acks():
+        self.heard_late += [item for item in items if verdicts.get(item.delivery_id) == "late"]
+        nobody = [one for one, whom in verdicts.items() if whom == "nobody"]
+        if acks := [*self.orders.take_acks(), *nobody]:
             self.wire.acknowledge(acks, self.options.box_s)
 
-    def _gave_up(self, item: Received) -> bool:
+    def _verdict_for(self, item: Received) -> str:
+        """Whose it is: ours, another hook's, too late for whoever gave up, or of what nobody waited for."""
+        step_id = str(item.told("step_id"))
+        if self.orders.expects(verdict_key(item.session_id, step_id)):
+            return "us"
         if canonical_id(item.session_id or "") != self.session_id:
-            return False
+            return "another"
         with self.memory.session() as session:
-            return item.told("step_id") in session.given_up
+            if step_id in session.waiting:
+                return "another"
+            return "late" if step_id in session.given_up else "nobody"
 
     def _ending(self) -> Json | None:
         if not self.orders.is_cancelled(self.session_id):
@@ -216,36 +234,40 @@ class Hook:
     def _gate(self) -> Json:
         until = self._began + self.options.wait_s
         self._look(self._left_s())
-        while True:
-            if self.orders.is_held(self.session_id):
-                if not self._wait(self._is_free, until):
-                    return self._no("the agent is paused or stopped, and nobody let it go on in time")
-                self._began = time.monotonic()  # the box is for what comes now
-            if (ending := self._ending()) is not None:
-                return ending
-            step_id, line = self._request()
+        if self.orders.is_held(self.session_id):
+            if not self._wait(self._is_free, until):
+                return self._no("the agent is paused or stopped, and nobody let it go on in time")
+            self._began = time.monotonic()  # the box is for what comes now
+        if (ending := self._ending()) is not None:
+            return ending
+        step_id, line = self._request()
+        try:
             answer, why = self._ask(line)
             if answer is None:
                 return self._unasked(why)
             if not answer.accepted:
                 return self._refused(answer)
-            if answer.state != "held":
-                return {}
-            verdict = self._verdict(step_id, until)
-            if verdict is not None:
-                return self._judged(verdict, until)
-            if (ending := self._ending()) is not None:
-                self._retreat()
-                return ending
-            if time.monotonic() >= until:
-                self._give_up(step_id)
-                return self._no("nobody answered in time; the request stays open in the Observatory")
-            self._retreat()  # it was held by a pause that came between: ask again, now that it is over
+            return self._held(step_id, until) if answer.state == "held" else {}
+        finally:
+            with self.memory.session() as session:
+                session.waiting = [one for one in session.waiting if one != step_id]
+
+    def _held(self, step_id: str, until: float) -> Json:
+        verdict = self._verdict(step_id, until)
+        if verdict is not None:
+            return self._judged(verdict, until)
+        if (ending := self._ending()) is not None:
+            self._retreat()
+            return ending
+        with self.memory.session() as session:
+            session.given_up = [*session.given_up, step_id][-MOST_KEPT:]
+        return self._no("nobody answered in time; the request stays open in the Observatory")
 
     def _request(self) -> tuple[str, bytes]:
         step_id = new_id()
         told = events.request_of(self.event)
         with self.memory.session() as session:
+            session.waiting = [*session.waiting, step_id][-MOST_KEPT:]  # before anybody can answer it
             tool = Tool(step_id, events.tool_of(self.event))
             parents = session.line(self._key).begin(self._tool_key, tool)
             return step_id, self._line(session, step_id, parents, told, self.needs_approval)
@@ -266,20 +288,10 @@ class Hook:
         return self._no(f"it needs a person's approval, and {why}") if self.needs_approval else {}
 
     def _verdict(self, step_id: str, until: float) -> Verdict | None:
-        """What a person said; None when nobody did, it was cancelled, or only a pause had held it."""
+        """What was said to it, also by who let go what had held it; None if nobody did, or all is over."""
         key = verdict_key(self.session_id, step_id)
         self.orders.expect(key)
-        was_held = False
-
-        def is_over() -> bool:
-            nonlocal was_held
-            if self.orders.answer(key) is not None or self.orders.is_cancelled(self.session_id):
-                return True
-            is_held = self.orders.is_held(self.session_id)
-            was_held, is_released = was_held or is_held, was_held and not is_held
-            return is_released
-
-        self._wait(is_over, until)
+        self._wait(lambda: bool(self.orders.answer(key)) or self.orders.is_cancelled(self.session_id), until)
         item = self.orders.answer(key)
         self.orders.forget(key)
         if item is None:
@@ -338,10 +350,6 @@ class Hook:
         """Nothing hangs on a request that was not granted."""
         with self.memory.session() as session:
             session.line(self._key).end(self._tool_key, None)
-
-    def _give_up(self, step_id: str) -> None:
-        with self.memory.session() as session:
-            session.given_up = [*session.given_up, step_id][-MOST_KEPT:]
 
     def _no(self, why: str) -> Json:
         """A no of our own: it is on the record, and the model is told."""

@@ -77,6 +77,8 @@ class Session(msgspec.Struct):
     """Hooks that were begun: the same one, installed twice, counts once."""
     given: list[str] = []
     """Deliveries the model was shown."""
+    waiting: list[str] = []
+    """Steps whose verdict a hook waits for now."""
     given_up: list[str] = []
     """Steps whose verdict nobody waits for any more."""
     instructed: str | None = None

@@ -14,7 +14,8 @@ from observatory.sdk.integrations.claude_code.hook import Options
 
 Json = dict[str, Any]
 MORE_S = 10  # Claude Code kills a hook that takes longer; ours must have answered before
-GATES = ("PreToolUse", "PermissionRequest")
+ASK = ("PreToolUse", "PermissionRequest")
+GATES = ("UserPromptSubmit", *ASK)
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
@@ -75,9 +76,11 @@ def ours(settings: Json) -> dict[str, str]:
 def _group(event: str, command: str, options: Options) -> Json:
     is_gate = event in GATES
     words = [f"--agent={shlex.quote(options.agent)}"] if options.agent else []
+    if options.ask and event in ASK:
+        words.append(f"--ask={shlex.quote(','.join(options.ask))}")
+    if options.permissions and event == "PermissionRequest":
+        words.append("--permissions")
     if is_gate:
-        words += [f"--ask={shlex.quote(','.join(options.ask))}"] if options.ask else []
-        words += ["--permissions"] if options.permissions and event == "PermissionRequest" else []
         words.append(f"--wait={options.wait_s:g}")
     words.append(f"--box={options.box_s:g}")
     limit = (options.wait_s if is_gate else options.box_s) + MORE_S

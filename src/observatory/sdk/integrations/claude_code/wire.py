@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from observatory.errors import ObservatoryError
 from observatory.sdk.answers import Answer
 from observatory.sdk.credentials import Door
 from observatory.sdk.received import Received
@@ -203,7 +204,13 @@ class Wire:
         parts = urlsplit(self._door.url)
         assert parts.hostname is not None  # `find_door` has looked
         if parts.scheme == "https":
-            return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s)
+            from observatory.sdk.client import tls  # one rule about whom to trust; worth its import here
+
+            try:
+                context = tls(self._door.url)
+            except ObservatoryError as exc:
+                raise Away(str(exc)) from None
+            return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=context)
         return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
 
 
