@@ -11,9 +11,10 @@
  * a person's or a rule's order, never by its telemetry.
  */
 
+import type { Loosen } from "./channel.ts";
 import type { Door } from "./client.ts";
 import { DELIVERY, type Delivery } from "./delivery.ts";
-import { Ear, type Loosen } from "./ear.ts";
+import { Ear } from "./ear.ts";
 import { encoded } from "./encode.ts";
 import type { Rejected } from "./errors.ts";
 import { type Log, toConsole } from "./log.ts";

@@ -3,9 +3,10 @@
  *
  * Law: listening never disturbs the agent, nor keeps its process alive. The channel is opened again whenever it
  * breaks, later each time; when a WebSocket cannot be had, the inbox is asked by long poll. What was taken is
- * acknowledged; what was not is left to come again. The key goes in the first frame, never in the address.
+ * acknowledged; what was not is left to come again.
  */
 
+import { converse, type Loosen } from "./channel.ts";
 import { asked, type Door, type Unsent, unsent } from "./client.ts";
 import { backoffS, type Delivery, systemJitter } from "./delivery.ts";
 import { timestamp } from "./ids.ts";
@@ -23,7 +24,6 @@ const CLOSE_MS = 2000;
 const STEADY_MS = 5000; // a channel that held so long was a good one
 const NO_NEWS_MS = 1000;
 const POLL_ITEMS = 1000;
-const PING_MS = 20_000; // a channel that says nothing to two of them is dead
 
 /** No answer came; carries why, as the sender's `Unsent` does. The agent never sees it. */
 export class NoChannel extends Error {
@@ -34,10 +34,6 @@ export class NoChannel extends Error {
     this.why = why;
   }
 }
-
-/** What a platform does so that an open channel does not keep a process alive: begun before it is opened, done when
- * it is open, and again when it has ended. */
-export type Loosen = (url: string) => () => void;
 
 export class Ear {
   #agentId: string;
@@ -171,58 +167,18 @@ export class Ear {
   }
 
   /** True if the gateway greeted us before the socket ended. */
-  async #bySocket(): Promise<boolean> {
-    if (typeof WebSocket === "undefined") return false;
-    const url = `${this.#door.url.replace(/^http/, "ws")}${this.#path}/channel`;
-    const loosened = this.#loosen(url);
-    let socket: WebSocket;
-    try {
-      socket = new WebSocket(url);
-    } catch {
-      loosened();
-      return false; // a page over https may not open a plain one
-    }
-    let greeted = false;
-    let heardAt = performance.now();
-    const acknowledge = (): void => {
-      while (greeted && socket.readyState === WebSocket.OPEN) {
-        const ids = this.#orders.takeAcks(ACKS_AT_ONCE);
-        if (!ids.length) return;
-        socket.send(JSON.stringify({ op: "ack", ids }));
-      }
-    };
-    const opening = quietly(() => greeted || socket.close(), this.#delivery.timeout_s * 1000);
-    const pinging = setInterval(() => {
-      if (performance.now() - heardAt > 2 * PING_MS) socket.close();
-      else if (socket.readyState === WebSocket.OPEN) socket.send('{"op":"ping"}');
-    }, PING_MS);
-    (pinging as { unref?: () => void }).unref?.();
-    const unwatch = this.#work.watch(acknowledge);
-    const goodbye = (): void => {
-      acknowledge();
-      socket.close(1000);
-    };
-    this.#stop.signal.addEventListener("abort", goodbye);
-    await new Promise<void>((resolve) => {
-      socket.addEventListener("open", () => {
-        loosened();
-        socket.send(JSON.stringify({ op: "auth", key: this.#door.key }));
-      });
-      socket.addEventListener("message", ({ data }) => {
-        heardAt = performance.now();
-        greeted = this.#hear(data) || greeted;
-        acknowledge();
-      });
-      socket.addEventListener("error", () => socket.readyState === WebSocket.CLOSED && resolve());
-      socket.addEventListener("close", () => resolve());
-      if (this.#stop.signal.aborted) goodbye();
+  #bySocket(): Promise<boolean> {
+    return converse({
+      url: `${this.#door.url.replace(/^http/, "ws")}${this.#path}/channel`,
+      key: this.#door.key,
+      opening_s: this.#delivery.timeout_s,
+      ping_s: this.#delivery.ping_s,
+      hear: (frame) => this.#hear(frame),
+      acks: () => this.#orders.takeAcks(ACKS_AT_ONCE),
+      work: this.#work,
+      stop: this.#stop.signal,
+      loosen: this.#loosen,
     });
-    loosened();
-    clearTimeout(opening);
-    clearInterval(pinging);
-    unwatch();
-    this.#stop.signal.removeEventListener("abort", goodbye);
-    return greeted;
   }
 
   /** One frame of the channel; true for the gateway's greeting. */

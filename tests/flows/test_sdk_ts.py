@@ -114,6 +114,22 @@ def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order_s911(desk: D
     ]
 
 
+def test_the_kill_switch_stops_an_agent_and_releases_it_s911(desk: Desk, node: Start) -> None:
+    """S911: in every session, until it is released."""
+    kind, admin = f"kind-{uuid.uuid4().hex[:8]}", desk.server.http("admin")
+    agent = node(agent_type=kind)
+    agent.run(f"await (await agent.step('works')).answer({SETTLED})")
+    armed = admin.post("/v1/kill-switch", json={"scope": "class", "target": kind, "reason": "a drill"}).json()
+    path, token = f"/v1/kill-switch/{armed['kill_id']}", armed["token"]
+    token = admin.post(f"{path}/confirm", json={"token": token}).json()["token"]
+    assert admin.post(f"{path}/confirm", json={"token": token}).json()["state"] == "engaged"
+    until(lambda: agent.run("return agent.orders.isHeld('any')"))
+    blocked = agent.aside(f"return (await (await agent.session().step('goes on')).answer({SETTLED})).state")
+    assert agent.run("return agent.orders.isHeld('any')") and not blocked.done()
+    assert admin.post(f"{path}/release", json={"reason": "over"}).status_code == 202
+    assert blocked.result(PATIENCE_S) == "forwarded"
+
+
 ASK = "return await agent.session().ask('Deploy', {tool_call: 'deploy', tool_input: {to: 'production'}})"
 
 

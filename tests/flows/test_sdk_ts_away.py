@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,11 @@ def spools(desk: Desk) -> list[Path]:
 def test_with_the_gateway_dead_steps_are_kept_in_order_and_gates_fail_closed_s916(
     fresh_server: Server, tmp_path: Path
 ) -> None:
-    """S916, S912, S913: killed in the middle of a stream; who waits for a verdict waits through it."""
+    """S916, S912, S913: killed amid a stream, then frozen; who waits for a verdict waits through it."""
     desk = Desk(fresh_server, tmp_path / "home")
     asker = Desk(fresh_server, tmp_path / "home")
     with (
-        NodeAgent(desk.server, desk.name, desk.home) as agent,
+        NodeAgent(desk.server, desk.name, desk.home, delivery={"ping_s": 0.2, "timeout_s": 5}) as agent,
         NodeAgent(desk.server, asker.name, desk.home) as waiting,
     ):
         asked = waiting.aside("return (await agent.ask('Deploy')).verdict")
@@ -52,6 +53,12 @@ def test_with_the_gateway_dead_steps_are_kept_in_order_and_gates_fail_closed_s91
         asker.do("approve", held["session_id"], message_id=held["message_id"])
         assert asked.result(PATIENCE_S) == "approved"
         assert agent.run("return agent.outbox.lost") == 0
+        os.kill(desk.server.pid, signal.SIGSTOP)  # no goodbye, no reset: it just says nothing any more
+        try:
+            until(lambda: not agent.run("return agent.orders.connected"))
+        finally:
+            os.kill(desk.server.pid, signal.SIGCONT)
+        until(lambda: agent.run("return agent.orders.connected"))
         assert agent.run("return await agent.close()")
     items = [item for item in desk.archived() if item["message"]["cognition"]["intent"].startswith("step")]
     assert [item["message"]["cognition"]["intent"] for item in items] == [f"step {n}" for n in range(350)]

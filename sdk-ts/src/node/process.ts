@@ -7,7 +7,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
-import type { Loosen } from "../ear.ts";
+import type { Loosen } from "../channel.ts";
 import type { Ending, Outbox } from "../outbox.ts";
 import type { Line } from "../session.ts";
 import type { Ambient } from "../speaker.ts";
