@@ -15,9 +15,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO
 
 # A file is one worker's; which come first says tests/conftest.py.
@@ -32,7 +31,6 @@ class Suite:
     number: int
     """The first keeps pytest's own cache; the others have one each, or they would forget for each other."""
     kept: IO[bytes] | None = None
-    began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.process = subprocess.Popen(
@@ -50,7 +48,7 @@ class Suite:
     def wait(self) -> int:
         code = self.process.wait()
         if self.kept is not None:
-            print(f"\n{' '.join(self.words)}: ended after {time.monotonic() - self.began:.0f} s", flush=True)
+            print(f"\n{' '.join(self.words)}:", flush=True)
             self.kept.seek(0)
             sys.stdout.buffer.write(self.kept.read())
             sys.stdout.flush()
