@@ -1,5 +1,5 @@
-"""What holds for every test: authorities are read once, no clock decides over examples, and the files that take
-long are begun first.
+"""What holds for every test: authorities are read once, no clock decides over examples, and the files that
+take long are begun first.
 
 A file is one worker's from its first test to its last (`--dist loadfile`), so the file that is begun last
 decides how long the others stand idle. xdist itself goes by the number of tests, which is no measure: a kill
