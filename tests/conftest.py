@@ -1,4 +1,5 @@
-"""What holds for every test: authorities are read once, and the files that take long are begun first.
+"""What holds for every test: authorities are read once, no clock decides over examples, and the files that
+take long are begun first.
 
 A file is one worker's from its first test to its last (`--dist loadfile`), so the file that is begun last
 decides how long the others stand idle. xdist itself goes by the number of tests, which is no measure: a kill
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import hypothesis
 import pytest
 
 from tests.authorities import read_once
@@ -54,6 +56,9 @@ WHOLE = {
 
 def pytest_configure(config: pytest.Config) -> None:
     read_once()
+    # Its deadline of 200 ms is the clock's and not the code's: a busy machine is no finding.
+    hypothesis.settings.register_profile("unhurried", deadline=None)
+    hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,7 +2,8 @@
 
     python -m tools.suites "--ignore tests/windows -n 3" "tests/windows -n 2"
 
-Each argument is the words for one pytest. The first is seen as it runs and steps back where both want the
+Each argument is the words for one pytest, after the Python that runs it where it is not this one
+(".venv-crewai/bin/python tests/crewai"). The first is seen as it runs and steps back where both want the
 CPU, so that what waits for a page is served at once; what the others say is kept and shown whole when they
 have ended. Processes on a busy machine miss a beat now and then: when all have ended, what failed runs once
 more, alone. Twice is red, and so is a suite that broke off.
@@ -15,9 +16,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 # A file is one worker's; which come first says tests/conftest.py.
@@ -32,7 +33,6 @@ class Suite:
     number: int
     """The first keeps pytest's own cache; the others have one each, or they would forget for each other."""
     kept: IO[bytes] | None = None
-    began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.process = subprocess.Popen(
@@ -45,12 +45,14 @@ class Suite:
 
     def _command(self, *more: str) -> list[str]:
         cache = [] if self.number == 0 else ["-o", f"cache_dir=.pytest_cache/{self.number}"]
-        return [sys.executable, "-m", "pytest", *cache, *self.words, *more]
+        is_other = self.words[:1] and Path(self.words[0]).name == "python"
+        python, words = (self.words[0], self.words[1:]) if is_other else (sys.executable, self.words)
+        return [python, "-m", "pytest", *cache, *words, *more]
 
     def wait(self) -> int:
         code = self.process.wait()
         if self.kept is not None:
-            print(f"\n{' '.join(self.words)}: ended after {time.monotonic() - self.began:.0f} s", flush=True)
+            print(f"\n{' '.join(self.words)}:", flush=True)
             self.kept.seek(0)
             sys.stdout.buffer.write(self.kept.read())
             sys.stdout.flush()

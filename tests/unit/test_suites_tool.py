@@ -42,8 +42,12 @@ def run(folder: Path, *asked: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_failed_runs_once_more_and_nothing_else_does(tmp_path: Path) -> None:
-    done = run(tmp_path, "held", "missed")
+    other = tmp_path / "python"
+    other.write_text(f'#!/bin/sh\necho "by another Python"\nexec {sys.executable} "$@"\n')
+    other.chmod(0o700)
+    done = run(tmp_path, "held", f"{other} missed")
     assert done.returncode == 0, done.stdout
+    assert done.stdout.count("by another Python") == 2
     assert "1 failed, 1 passed" in done.stdout and done.stdout.count("once more, one by one") == 1
     # The other one of it would not have passed a second time.
 
