@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -96,6 +97,7 @@ class Terminal:
 
 
 _terminals: dict[str, Terminal] = {}
+_turn = threading.Lock()  # gateways may be started at once; orders and their answers go one by one
 
 
 def run(words: list[str], environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
@@ -105,7 +107,7 @@ def run(words: list[str], environment: dict[str, str], timeout: float) -> subpro
 
 def stay(words: list[str], environment: dict[str, str], log: Path) -> Running:
     """A gateway, or whatever else does not end by itself; what it says is added to `log`."""
-    with _answering("gateways") as terminal:
+    with _turn, _answering("gateways") as terminal:
         return terminal.stay(words, environment, log)
 
 
