@@ -124,6 +124,26 @@ def test_grpc_has_the_same_certificates_bindings_and_rotation_s872(gateway: Secu
     assert until(lambda: wire_certificate(gateway, mine) == fresh)
 
 
+def test_thoughts_and_mcp_tools_need_the_certificate_too_s860(gateway: Secured, files: Folder) -> None:
+    """S860: the bridge hands the certificate on to our own doors with the key."""
+    admin, mine, another = gateway.http("admin"), files.agent("thinker-1"), files.agent("thinker-2")
+    assert admin.post("/v1/agents", json={"agent_id": "thinker-1"}).status_code == 201
+    key = admin.post("/v1/keys", json={"role": "agent", "agent_id": "thinker-1"}).json()["key"]
+    body = {"kind": "subject", "value": "CN=thinker-1"}
+    assert admin.put("/v1/agents/thinker-1/certificate", json=body).status_code == 200
+    said = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
+    start = {"intent": "prove it", "task_id": "tsk_proof"}
+    called = {"name": "audit_session_start", "arguments": start}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+    for shown, is_heard in ((another, False), (mine, True)):
+        with gateway.showing(shown) as client:
+            answer = client.post("/mcp", json=call, headers=said).json()["result"]
+            assert answer.get("isError", False) is not is_heard, answer
+            assert ("certificate_required" in str(answer)) is not is_heard
+            thought = client.post("/v1/thought-sessions", json=start, headers=said)
+            assert thought.status_code == (201 if is_heard else 403), thought.text
+
+
 def test_a_newcomer_makes_the_files_in_one_command_and_nothing_is_overwritten_s873(tmp_path: Path) -> None:
     """S873: they serve as they are; keys are their owner's alone; a renewed one keeps its name."""
     place = tmp_path / "tls"
