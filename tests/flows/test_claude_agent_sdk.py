@@ -82,10 +82,10 @@ class Coder:
 
 
 @pytest.mark.req(99, 180, 181, 183)
-def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sdk_s890(
+def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sdk_s891(
     desk: ToolDesk, tmp_path: Path
 ) -> None:
-    """S890, S891, S892."""
+    """S891, S892."""
     log = tmp_path / "work" / "log"
 
     def session_id() -> str:
@@ -143,10 +143,10 @@ def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sd
     ]
 
 
-def test_tools_called_at_once_and_sub_agents_stand_where_they_belong_s888(
+def test_tools_called_at_once_and_sub_agents_stand_where_they_belong_s881(
     desk: ToolDesk, tmp_path: Path
 ) -> None:
-    """S888: what runs at once has the same parents and is joined by what follows; a sub-agent's work lies
+    """S881: what runs at once has the same parents and is joined by what follows; a sub-agent's work lies
     between the call that started it and its outcome."""
     sub = {
         "description": "Look",
@@ -160,17 +160,15 @@ def test_tools_called_at_once_and_sub_agents_stand_where_they_belong_s888(
     (coder.folder / "x").write_text("x")
     [result] = asyncio.run(coder.work(AsyncAgent(desk.name, **desk.door()), "do it"))
     assert result.result == "all done"
-    steps = {item["step_id"]: item for item in desk.archived()}
-    intents = {step_id: item["message"]["cognition"]["intent"] for step_id, item in steps.items()}
-    reads = [item for item in steps.values() if intents[item["step_id"]] == "Called Read"]
     parents = desk.parents()
-    assert len(reads) == 2 and parents["Look"] in (["Called Read", "Called Read"], ["Called Read"])
+    assert [intent for intent, _, _ in desk.told()].count("Called Read") == 2
+    # Claude Code asks for both at once; should the first be done before it asks for the second, it is a line.
+    assert parents["Look"] in (["Called Read", "Called Read"], ["Called Read"])
     assert parents["Sub-agent begins: general-purpose"] == ["Look"]
     assert parents["Say hi"] == ["Sub-agent begins: general-purpose"]
     assert parents["Sub-agent ends: general-purpose"] == ["Called Bash"]
     assert parents["Called Agent"] == ["Sub-agent ends: general-purpose"]
     assert parents["Answer"] == ["Called Agent"]
-    print(parents, [(intents[i], [intents[p] for p in x["parents"]]) for i, x in steps.items()])
 
 
 @pytest.mark.req(99)

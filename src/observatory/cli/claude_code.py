@@ -41,7 +41,7 @@ def install(
     *,
     user: User = False,
     project: Project = None,
-    agent: Annotated[str | None, Parameter(help="Its name here; else claude-code-<folder>.")] = None,
+    agent: Annotated[str | None, Parameter(help="Its name here; else claude-code-FOLDER.")] = None,
     ask: Annotated[str, Parameter(help="Tools that wait for a person: names or globs, with commas.")] = "",
     permissions: Annotated[
         bool, Parameter(negative=(), help="A person here answers what Claude Code would ask its user.")

@@ -24,7 +24,7 @@ COMMANDS = {
     "migrate": ("serve:migrate", "Bring a database to this version."),
     "mcp": ("mcp:mcp", "Speak MCP on stdin and stdout, for a client that starts it."),
     "claude-code": ("claude_code:claude_code", "Claude Code's hooks: install, uninstall, status."),
-    "hook": ("claude_code:hook", "Answer one hook of Claude Code."),
+    "hook": ("claude_code:hook", "Answer one hook of Claude Code: its JSON on stdin."),
     "doctor": ("doctor:doctor", "Check this machine, folder and gateway."),
     "keys": ("access:keys", "API keys: list, create, revoke."),
     "log-key": ("log_key:log_key", "The key that signs the logs: show, rotate."),

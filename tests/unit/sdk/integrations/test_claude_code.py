@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from observatory.sdk.approval import Approval
 from observatory.sdk.integrations import claude_code
 from observatory.sdk.integrations.claude_code import events, settings, transcript
 from observatory.sdk.integrations.claude_code.hook import Options
-from observatory.sdk.integrations.claude_code.memory import Session, Thread, Tool
+from observatory.sdk.integrations.claude_code.memory import Memory, Session, Thread, Tool
+from observatory.sdk.orders import Orders
+from observatory.sdk.received import Received
 
 COMMAND = "/opt/our tools/observatory hook"
 THEIRS: dict[str, Any] = {
@@ -135,3 +138,24 @@ def test_the_transcript_is_read_once_and_counts_each_answer_once_s880(tmp_path: 
         == transcript.read(session, str(tmp_path / "none"))
         == (None, "opus", [])
     )
+
+
+@pytest.mark.parametrize("session_id", ["..", ".", "/etc", "a/../..", "é" * 200, "lock"])
+def test_what_hooks_keep_lies_in_one_folder_and_is_begun_anew_when_it_is_broken_s889(
+    tmp_path: Path, session_id: str
+) -> None:
+    memory = Memory(tmp_path, session_id)
+    with memory.session() as session:
+        assert session.claim("a") and not session.claim("a")
+    assert memory.folder.parent == tmp_path / "claude-code" and memory.folder.resolve() == memory.folder
+    (memory.folder / "state.json").write_text('{"claimed": 7')
+    with memory.session() as session:
+        assert session.claim("a") and session.unknown == {"state that could not be read": 1}
+    orders = Orders("me/you")
+    with memory.orders(orders):
+        orders.take(Received("d1", "hold", 5, session_id))
+    other = Orders("me/you")
+    with memory.orders(other):
+        assert other.is_held(session_id), "what one hook learned, the next knows"
+        other.take(Received("d2", "resume", 4, session_id))
+        assert other.is_held(session_id), "an order that was overtaken changes nothing"

@@ -108,7 +108,7 @@ class Memory:
 
     def __init__(self, data: Path, session_id: str) -> None:
         self._home = data / "claude-code"
-        self.folder = self._home / file_stem(session_id)
+        self.folder = self._home / f"session-{file_stem(session_id)}"  # never a path of its own choosing
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
