@@ -296,3 +296,47 @@ def test_noise_echoes_other_houses_and_false_levels_wake_nobody_s823(nats_server
             return [await asyncio.wait_for(first, PATIENCE_S)]
 
     assert asyncio.run(scene()) == [Notice("tnt_a", 5)]
+
+
+def test_a_server_that_offers_no_tls_is_told_nothing_by_who_demands_it_s820() -> None:
+    """S820: nats-py leaves it to the server; whoever sits between could have the password for the asking."""
+    heard: list[bytes] = []
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576,"headers":true}\r\n')
+        heard.append(await reader.read(1_000))
+        writer.close()
+
+    async def scene() -> None:
+        async with await asyncio.start_server(served, "127.0.0.1") as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(NoNats, match="no TLS"):
+                await wire.connect(f"tls://hush@127.0.0.1:{port}", "test")
+
+    asyncio.run(scene())
+    assert heard == [b""]
+
+
+HEADS = (b"NATS/1.0 \xff\xff\xff\r\n\r\n", b"NATS/1.0", b"NATS/1.0 503 \xff\r\n\r\n", b"\xff" * 20)
+
+
+def test_a_header_that_is_no_text_does_not_end_the_reading_s838(nats_server: Nats) -> None:
+    """S838: out of a stream it would come again and again, and stop every gateway each time."""
+
+    async def scene() -> list[bytes]:
+        one = await wire.connect(nats_server.url, "test")
+        heard = await one.client.subscribe("noise.*")
+        await one.client.flush()
+        reader, writer = await asyncio.open_connection("127.0.0.1", nats_server.port)
+        writer.write(b'CONNECT {"headers":true,"verbose":false}\r\n')
+        for head in HEADS:
+            writer.write(b"HPUB noise.x %d %d\r\n%s\r\n" % (len(head), len(head) + 2, head + b"{}"))
+        writer.write(b"PUB noise.y 4\r\nlast\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            found = [(await heard.next_msg()).data for _ in range(len(HEADS) + 1)]
+        writer.close()
+        await writer.wait_closed()
+        await wire.close(one)
+        return found
+
+    assert asyncio.run(scene()) == [b"{}"] * len(HEADS) + [b"last"]

@@ -2,6 +2,7 @@
 
 nats-py is an extra (`hypervisor-observatory[nats]`), imported when it is first needed. The client's own
 reconnecting is off: whoever holds a connection makes the next one, and so knows what to say again.
+`tls://` is a demand: a server that offers none is told nothing, least of all a password.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from observatory.errors import ObservatoryError
 
@@ -49,6 +50,29 @@ def failures() -> tuple[type[BaseException], ...]:
     return (nats.errors.Error, TimeoutError, asyncio.TimeoutError, OSError)
 
 
+@cache
+def _client() -> type[Client]:
+    """nats-py's, where it is too trusting: it does as the server says about TLS whatever the address
+    demands, and for ever stops reading at a header that is no text."""
+    from nats.aio.client import Client
+
+    class Wary(Client):
+        async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+            server = self._current_server
+            if initial_connection and server is not None and server.uri.scheme == "tls":
+                if not info.get("tls_required"):  # the next thing sent would be the password
+                    raise NoNats("the server offers no TLS, and tls:// demands it")
+            await super()._process_info(info, initial_connection)
+
+        async def _process_headers(self, headers: Any) -> dict[str, str] | None:
+            try:
+                return await super()._process_headers(headers)
+            except (ValueError, IndexError):
+                return None  # it came without any, then
+
+    return Wary
+
+
 async def connect(
     server: str,
     name: str,
@@ -57,10 +81,8 @@ async def connect(
 ) -> Wire:
     """NoNats when it cannot be had."""
     check_installed()
-    from nats.aio.client import Client
-
     closed = asyncio.Event()
-    client = Client()
+    client = _client()()
     is_trying = True
 
     async def on_closed() -> None:
