@@ -207,7 +207,7 @@ class Wire:
             from observatory.sdk.client import tls  # one rule about whom to trust; worth its import here
 
             try:
-                context = tls(self._door.url)
+                context = tls(self._door.url, self._door.trust)
             except ObservatoryError as exc:
                 raise Away(str(exc)) from None
             return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=context)
