@@ -29,6 +29,7 @@ WHOLE = {
     "flows/test_demo": 30,
     "flows/test_demo_atlas": 25,
     "flows/test_entropy": 10,
+    "flows/test_envelopes": 6,
     "flows/test_example_intervene": 8,
     "flows/test_federation": 17,
     "flows/test_heartbeats": 17,
