@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from observatory.api.house import House
 from observatory.api.ingest import BodyError, Ingest, Receive, Scope, Send
 from observatory.api.otlp_seen import Seen, Signal
-from observatory.errors import GatewayStopped, QueueFull
+from observatory.errors import GatewayStopped, NotDurable, QueueFull
 from observatory.protocol import otlp_read
 from observatory.protocol.otlp_records import Form, NotOtlp
 from observatory.protocol.otlp_reply import reply, trouble
@@ -63,7 +63,7 @@ class OtlpIn:
             await _answer(send, 400, trouble(form, 400, "not_otlp", str(fault)), form)
         except QueueFull as full:
             await _answer(send, 429, trouble(form, 429, "queue_full", str(full)), form, full.retry_after_s)
-        except (GatewayStopped, NotStored) as stopped:
+        except (GatewayStopped, NotDurable, NotStored) as stopped:
             await _answer(send, 503, trouble(form, 503, "not_durable", str(stopped)), form, 1)
 
     async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from observatory.api.ingest import BodyError
 from observatory.api.otlp import NotStored, OtlpIn
 from observatory.api.otlp_seen import Signal
-from observatory.errors import GatewayStopped, QueueFull, StartupError
+from observatory.errors import GatewayStopped, NotDurable, QueueFull, StartupError
 from observatory.protocol.otlp_records import NotOtlp
 from observatory.protocol.otlp_reply import CODES, reply
 
@@ -87,7 +87,7 @@ class _Export:
             code, told = codes[CODES.get(error.code, 13)], error.answer.detail or ""
         except NotOtlp as fault:
             code, told = codes[CODES[400]], str(fault)
-        except (QueueFull, GatewayStopped, NotStored) as error:
+        except (QueueFull, GatewayStopped, NotDurable, NotStored) as error:
             code, told = codes[CODES[503]], str(error)
         except TimeoutError:
             code, told = codes[CODES[503]], f"the request did not come within {READ_S:.0f} s"
