@@ -134,6 +134,8 @@ def run(folder: Path, is_kept: bool, count: int, port: int, with_nats: bool) -> 
         print(f"  files:      {folder}{'' if is_kept else ' (gone when this ends)'}")
         print("  Ctrl-C stops all of it", flush=True)
         asyncio.run(balance(made, port))
+        for number in (signal.SIGINT, signal.SIGTERM):  # it is stopping: told again, it still cleans up
+            signal.signal(number, signal.SIG_IGN)
 
 
 def main() -> None:

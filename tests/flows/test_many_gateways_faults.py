@@ -176,6 +176,15 @@ def test_a_database_that_crashes_is_waited_for_s852(house: list[Server], postgre
         for one in house:
             until(lambda one=one: one.http("nobody").get("/readyz").status_code == 503)  # type: ignore[misc]
         until(lambda: all(writer.told_to_wait for writer in writers))
+        # A key that was not looked up lately, and one that was; a message and an act.
+        stranger = {"Authorization": f"Bearer {first.key('operator')}"}
+        http = second.http("nobody")
+        for asked in (
+            http.post("/v1/messages", json=decision_log(), headers=stranger),
+            http.post("/v1/kill-switch", json={"scope": "global", "reason": "away"}, headers=stranger),
+        ):
+            assert (asked.status_code, asked.json()["reason"]) == (503, "not_durable"), asked.text
+            assert asked.headers["retry-after"]
         refused = second.send(decision_log())
         assert refused.status_code == 503 and refused.headers["retry-after"]
         assert refused.json()["status"] == "refused" and refused.json()["reason"]

@@ -226,7 +226,9 @@ def _store_error(_: Call, error: ObservatoryError) -> Response[bytes]:
         answer.headers["retry-after"] = str(error.retry_after_s)
         return answer
     if isinstance(error, NotDurable | GatewayStopped):
-        return json(Refused(reason="not_durable", detail="the store cannot be reached now; try again"), 503)
+        answer = json(Refused(reason="not_durable", detail="the store cannot be reached now; try again"), 503)
+        answer.headers["retry-after"] = "1"
+        return answer
     log.error("a request failed: %s", type(error).__name__)
     return json(Refused(reason="internal_error", detail="the request failed; nothing was changed"), 500)
 

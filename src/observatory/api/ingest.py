@@ -20,7 +20,7 @@ from observatory.api.auth import allows
 from observatory.api.house import House
 from observatory.api.shown import CERTIFICATE
 from observatory.api.sockets import Socket
-from observatory.errors import GatewayStopped, QueueFull
+from observatory.errors import GatewayStopped, NotDurable, QueueFull
 from observatory.gateway.interceptor import Limits, NotJson, Violation, intercept
 from observatory.protocol.answers import Fault, Refused, Rejected
 from observatory.protocol.certificates import Certificate
@@ -74,6 +74,10 @@ class Ingest:
             await self._answer(send, 429, answer, [(b"retry-after", str(full.retry_after_s).encode())])
         except GatewayStopped as stopped:
             answer = encode(Refused(reason="stopping", detail=str(stopped)))
+            await self._answer(send, 503, answer, [(b"retry-after", b"1")])
+        except NotDurable:  # not even the key could be looked up
+            away = "the store cannot be reached now; nothing was taken, send it again"
+            answer = encode(Refused(reason="not_durable", detail=away))
             await self._answer(send, 503, answer, [(b"retry-after", b"1")])
 
     async def admit(self, headers: dict[bytes, bytes], shown: Certificate | None) -> Principal:

@@ -18,7 +18,7 @@ from observatory.api.house import House
 from observatory.api.ingest import BodyError, Ingest, Receive, Scope, Send
 from observatory.api.otlp_seen import Seen, Signal
 from observatory.api.shown import CERTIFICATE
-from observatory.errors import GatewayStopped, QueueFull, StoreError
+from observatory.errors import GatewayStopped, NotDurable, QueueFull, StoreError
 from observatory.protocol import otlp_read
 from observatory.protocol.certificates import Certificate
 from observatory.protocol.otlp_records import Form, NotOtlp, Span
@@ -66,7 +66,7 @@ class OtlpIn:
             await self._refuse(send, form, 400, "not_otlp", str(fault))
         except QueueFull as full:
             await self._refuse(send, form, 429, "queue_full", str(full), full.retry_after_s)
-        except GatewayStopped as stopped:
+        except (GatewayStopped, NotDurable) as stopped:
             await self._refuse(send, form, 503, "not_durable", str(stopped), 1)
         except NotStored as some:  # its records were counted one by one
             await _answer(send, 503, trouble(form, 503, "not_durable", str(some)), form, 1)

@@ -16,7 +16,7 @@ from observatory.api.ingest import BodyError
 from observatory.api.otlp import NotStored, OtlpIn
 from observatory.api.otlp_seen import Signal
 from observatory.daemons.tls import Tls
-from observatory.errors import GatewayStopped, QueueFull, StartupError
+from observatory.errors import GatewayStopped, NotDurable, QueueFull, StartupError
 from observatory.protocol.certificates import Certificate, NotACertificate, read, read_pem
 from observatory.protocol.otlp_records import NotOtlp
 from observatory.protocol.otlp_reply import CODES, reply
@@ -134,7 +134,7 @@ class _Export:
             code, told = 400, str(fault)
         except QueueFull as full:
             code, told = 429, str(full)
-        except GatewayStopped as stopped:
+        except (GatewayStopped, NotDurable) as stopped:
             code, told = 503, str(stopped)
         except TimeoutError:
             code, told = 503, f"the request did not come within {READ_S:.0f} s"
