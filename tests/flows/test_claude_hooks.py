@@ -163,3 +163,19 @@ def test_a_stopped_agent_waits_before_a_prompt_and_a_tool_and_goes_on_when_relea
     assert [one.end() for one in waiting] == [(0, {}, "")] * 2
     told = [step["cognition"]["intent"] for step in project.steps(session_id)]
     assert sorted(told)[:2] == ["Call Bash", "Prompt: go on"]
+
+
+@pytest.mark.req(99)
+def test_a_pause_holds_where_the_hook_can_keep_nothing_s888(project: Project, session_id: str) -> None:
+    assert project.hook(project.event("UserPromptSubmit", session_id, prompt="go")).code == 0
+    project.do("pause", session_id)
+    kept, away = project.data / "claude-code", project.data / "elsewhere"
+    kept.rename(away)
+    kept.write_text("no folder, as on a full disk")
+    try:
+        ended = project.hook(asks(project, session_id, "echo no"), "--wait=0.5")
+    finally:
+        kept.unlink()
+        away.rename(kept)
+        project.do("unpause", session_id)
+    assert "nobody let it go on in time" in ended.told["permissionDecisionReason"]

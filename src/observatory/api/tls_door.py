@@ -1,8 +1,10 @@
 """The listening socket of a gateway with TLS: every connection is greeted by itself, in bounded time.
 
-Laws: a handshake has `HELLO_S`, and no more than `MOST` are under way at once; beyond, a connection is closed
-unheard. Who speaks plain HTTP is told so in a sentence and nothing of it is read further. Each handshake uses
-the context that is current then, so replaced files count at once and no old session is resumed under them.
+Laws: a handshake has `HELLO_S`, and no more than `MOST` are under way at once; beyond, the one that has taken
+longest is given up, so that who holds many open and says nothing shuts nobody out. Who speaks plain HTTP is
+told so in a sentence and nothing of it is read further. Each handshake uses the context that is current then,
+so replaced files count at once and no old session is resumed under them. A goodbye has `GOODBYE_S`: a client
+that keeps a connection and does not look at it answers none, and would be waited for at every stop.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from typing import Final
 from observatory.daemons.tls import Tls
 
 HELLO_S: Final = 10.0
+GOODBYE_S: Final = 1.0
 MOST: Final = 1_024
+AT_ONCE: Final = 64  # taken before everything else has its turn again
 PAUSE_S: Final = 0.1  # when the process has no room for another socket
 HANDSHAKE: Final = b"\x16"  # a TLS record that opens one
 PLAIN: Final = b"this port speaks TLS: use https:// (or wss://) instead of http://\n"
@@ -35,7 +39,7 @@ class TlsDoor:
 
     def __init__(self, listener: socket.socket, make: Callable[[], asyncio.Protocol], tls: Tls) -> None:
         self._listener, self._make, self._tls = listener, make, tls
-        self._greeting: set[asyncio.Task[None]] = set()
+        self._greeting: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._accepting: asyncio.Task[None] | None = None
         self.hello_s = HELLO_S
 
@@ -54,7 +58,7 @@ class TlsDoor:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, taken = asyncio.get_running_loop(), 0
         while True:
             try:
                 connection, _ = await loop.sock_accept(self._listener)
@@ -66,33 +70,45 @@ class TlsDoor:
                     return
                 continue
             if len(self._greeting) >= MOST:
-                self._tls.refused += 1
-                connection.close()
-                continue
+                oldest = next(iter(self._greeting))
+                del self._greeting[oldest]
+                oldest.cancel()
             task = asyncio.create_task(self._greet(connection))
-            self._greeting.add(task)
-            task.add_done_callback(self._greeting.discard)
+            self._greeting[task] = None
+            task.add_done_callback(lambda done: self._greeting.pop(done, None))
+            taken += 1
+            if taken % AT_ONCE == 0:  # an accept that finds somebody waiting gives nobody else a turn
+                await asyncio.sleep(0)
 
     async def _greet(self, connection: socket.socket) -> None:
         """One connection, until it is the protocol's; whatever a client does, nothing is raised from here."""
-        loop = asyncio.get_running_loop()
+        is_ours = True
         try:
             async with asyncio.timeout(self.hello_s):
-                first = await _first(loop, connection)
-                if first == HANDSHAKE:
-                    await loop.connect_accepted_socket(
-                        self._make,
-                        connection,
-                        ssl=self._tls.loaded.context,
-                        ssl_handshake_timeout=self.hello_s,
-                    )
-                    return
-                if first:
-                    await _answer_plain(loop, connection)
+                is_ours = not await self._welcome(connection)
         except (OSError, ssl.SSLError, TimeoutError) as error:
             log.debug("a handshake came to nothing: %s", type(error).__name__)
-        self._tls.refused += 1
-        connection.close()
+        finally:
+            if is_ours:
+                self._tls.refused += 1
+                connection.close()
+
+    async def _welcome(self, connection: socket.socket) -> bool:
+        """Whether it was greeted and is the protocol's now."""
+        loop = asyncio.get_running_loop()
+        first = await _first(loop, connection)
+        if first == HANDSHAKE:
+            await loop.connect_accepted_socket(
+                self._make,
+                connection,
+                ssl=self._tls.loaded.context,
+                ssl_handshake_timeout=self.hello_s,
+                ssl_shutdown_timeout=GOODBYE_S,
+            )
+            return True
+        if first:
+            await _answer_plain(loop, connection)
+        return False
 
 
 async def _first(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> bytes:

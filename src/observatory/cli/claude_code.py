@@ -157,7 +157,10 @@ def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        fresh.write_text(text)
+        fresh.unlink(missing_ok=True)
+        # Such a file may hold keys: what is private is so from its first byte on.
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
         fresh.chmod(mode)
         fresh.replace(path)
     except OSError as failed:

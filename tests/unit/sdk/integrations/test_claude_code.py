@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from observatory.sdk.approval import Approval
+from observatory.sdk.credentials import Door
 from observatory.sdk.integrations import claude_code
-from observatory.sdk.integrations.claude_code import events, settings, transcript
-from observatory.sdk.integrations.claude_code.hook import Options
+from observatory.sdk.integrations.claude_code import events, memory, settings, transcript
+from observatory.sdk.integrations.claude_code.hook import Hook, Options
 from observatory.sdk.integrations.claude_code.memory import Memory, Session, Thread, Tool
+from observatory.sdk.integrations.claude_code.wire import Away, Wire
 from observatory.sdk.orders import Orders
 from observatory.sdk.received import Received
+from observatory.sdk.spool import Spool
 
 COMMAND = "/opt/our tools/observatory hook"
 THEIRS: dict[str, Any] = {
@@ -92,6 +97,8 @@ def test_ours_go_in_once_beside_theirs_and_come_out_without_a_trace_s890() -> No
 def test_hooks_of_another_form_are_refused_s890(hooks: Any) -> None:
     with pytest.raises(settings.NotOurForm):
         settings.installed({"hooks": hooks}, COMMAND, Options())
+    with pytest.raises(settings.NotOurForm):
+        settings.ours({"hooks": hooks})
 
 
 def test_tools_that_run_at_once_have_the_same_parents_and_are_joined_s881() -> None:
@@ -159,3 +166,134 @@ def test_what_hooks_keep_lies_in_one_folder_and_is_begun_anew_when_it_is_broken_
         assert other.is_held(session_id), "what one hook learned, the next knows"
         other.take(Received("d2", "resume", 4, session_id))
         assert other.is_held(session_id), "an order that was overtaken changes nothing"
+
+
+URL = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., tuple[int, list[Any]]]:
+    """One hook in this process: its code, and whatever JSON it answered."""
+    for name, value in (("URL", URL), ("KEY", "obs_x"), ("DATA", str(tmp_path))):
+        monkeypatch.setenv(f"OBSERVATORY_{name}", value)
+
+    def run(name: str, *words: str) -> tuple[int, list[Any]]:
+        event = {"hook_event_name": name, "session_id": "s", "tool_name": "Bash", "tool_input": {}}
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(event).encode())))
+        code = claude_code.main(words)
+        text = capsysbinary.readouterr().out
+        return code, [json.loads(text)] if text else []
+
+    return run
+
+
+Run = Callable[..., tuple[int, list[Any]]]
+
+
+def test_what_was_held_or_refused_does_not_run_because_the_hook_fails_afterwards_s888(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(hook: Hook) -> Any:
+        hook.is_shut = True
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(Hook, "judge", judge)
+    code, [answer] = run("PreToolUse")
+    assert code == 0 and answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert "the disk is full" in answer["hookSpecificOutput"]["permissionDecisionReason"]
+    assert run("UserPromptSubmit")[1][0]["decision"] == "block"
+    assert run("PostToolUse") == (0, []), "telemetry stands in nobody's way"
+
+
+def test_an_answer_that_was_given_is_the_only_one_whatever_fails_then_s888(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S888: two answers on one line are no JSON, and a no that cannot be read is none."""
+
+    def finish(hook: Hook, answer: Any) -> None:
+        claude_code._answer(hook, events.denied(hook.event, "a person said no"))
+        raise Away("a lock nobody lets go")
+
+    monkeypatch.setattr(Hook, "judge", lambda hook: {})
+    monkeypatch.setattr(claude_code, "_finish", finish)
+    _, [answer] = run("PreToolUse", "--ask=Bash")
+    assert answer["hookSpecificOutput"]["permissionDecisionReason"] == "a person said no"
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--ask=Bash", "--wait=1e9"], 2), (["--wait=1e9"], 1)])
+def test_a_gate_whose_options_cannot_be_read_stays_shut_s888(run: Run, words: list[str], code: int) -> None:
+    assert run("PreToolUse", *words) == (code, [])
+
+
+def test_an_address_of_nats_is_told_and_its_password_is_not_s889(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S889: over NATS no hook speaks, and the key goes to nobody who is no gateway."""
+    monkeypatch.setenv("OBSERVATORY_URL", "nats://me:secret@127.0.0.1:9")
+    [answer] = run("SessionStart")[1]
+    assert "by http or https" in answer["systemMessage"] and "secret" not in answer["systemMessage"]
+    assert run("PreToolUse", "--ask=*")[1][0]["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_of_two_that_are_installed_the_one_that_asks_a_person_asks_s889(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S889: and what is asked for again later is asked anew: a deferred tool comes with the same id."""
+    event = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash", "tool_use_id": "t"}
+
+    def is_first(*ask: str) -> bool:
+        return Hook(event, Options(ask=ask), Door(URL, "obs_x", tmp_path)).is_first
+
+    assert [is_first(), is_first(), is_first("Bash"), is_first("Bash"), is_first("Write")] == [
+        True, False, True, False, False,
+    ]  # fmt: skip
+    monkeypatch.setattr(memory, "CLAIMED_S", 0.0)
+    assert is_first("Bash") and is_first()
+
+
+def test_a_tool_that_waits_is_asked_for_before_what_was_left_unsent_s888(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S888: a gate that spent its box on old telemetry would open unasked."""
+    sent: list[bytes] = []
+
+    def ask(self: Wire, method: str, path: str, body: bytes = b"", kind: str = "") -> tuple[int, bytes]:
+        sent.append(body.strip())
+        if body == b"old\n":
+            raise Away("it takes too long")
+        return 200, b'{"code": 202, "status": "accepted"}\n'
+
+    monkeypatch.setattr(Wire, "_ask", ask)
+    left = Spool.create(tmp_path / "spool", "me", URL, 1 << 20)
+    left.append([b"old"])
+    left.release()
+    wire = Wire(Door(URL, "obs_x", tmp_path), "me")
+    assert wire.say(b"asked", 5.0, is_asked=True).code == 202
+    with pytest.raises(Away):
+        wire.say(b"told", 5.0)
+    assert sent == [b"asked", b"old", b"old"]
+
+
+def test_where_nothing_can_be_kept_a_hook_goes_by_what_it_hears_s888(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "claude-code").write_text("no folder")
+    here, orders = Memory(tmp_path, "s"), Orders("me")
+    with here.session() as session:
+        session.waiting.append("step")
+    with here.session() as session:
+        assert session.waiting == ["step"]
+    with here.orders(orders):
+        orders.take(Received("d1", "hold", 5, "s"))
+    with here.orders(orders), here.giving():
+        assert orders.is_held("s"), "not forgotten with what could not be written"
+    monkeypatch.setattr(memory, "LOCKED_S", 0.0)
+    there = Memory(tmp_path / "other", "s")
+    with there.session():
+        pass
+    with (there.folder / "lock").open() as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        with there.session() as session:
+            assert session.claim("a"), "who was stopped amid stops nobody else"

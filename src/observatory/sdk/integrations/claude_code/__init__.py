@@ -13,8 +13,9 @@ import msgspec
 
 from observatory.errors import ObservatoryError
 from observatory.sdk.credentials import find_door
+from observatory.sdk.errors import NotConfigured
 from observatory.sdk.integrations.claude_code import events
-from observatory.sdk.integrations.claude_code.hook import Hook, Options, needs_approval
+from observatory.sdk.integrations.claude_code.hook import PAUSED, Hook, Options, needs_approval
 from observatory.sdk.integrations.claude_code.memory import MOST_KEPT
 from observatory.sdk.integrations.claude_code.wire import Away, boxed
 
@@ -32,41 +33,43 @@ USAGE = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code. 0 with or without an answer; 2 blocks; 1 tells the user and lets the work go on."""
+    words = sys.argv[1:] if argv is None else argv
     try:
-        options = options_of(sys.argv[1:] if argv is None else argv)
+        options = options_of(words)
     except ValueError as exc:
-        return _complain(f"{exc}. {USAGE}", 1)
+        is_gate = any(one.partition("=")[0] in ("--ask", "--permissions") for one in words)
+        return _complain(f"{exc}. {USAGE}", BLOCK if is_gate else 1)
     try:
         event = read()
     except ValueError as exc:
         # Which tool it was cannot be known: with a list of tools that need approval it may be one of them.
         return _complain(f"{exc}; nothing was recorded", BLOCK if options.ask else 1)
-    try:
-        return _run(event, options)
-    except Exception as exc:  # noqa: BLE001 - the runner: whatever fails here, the agent's work is not what pays for it
-        return _failed(event, options, f"{type(exc).__name__}: {exc}")
+    return _run(event, options)
 
 
 def _run(event: events.Json, options: Options) -> int:
+    hook: Hook | None = None
     try:
         door = find_door()
-    except ObservatoryError as exc:
-        return _failed(event, options, str(exc))
-    gate = event.get("hook_event_name") in GATES
-    try:
+        if door.is_nats:
+            raise NotConfigured("a hook reaches the gateway by http or https: set OBSERVATORY_URL to that")
+        gate = event.get("hook_event_name") in GATES
         with boxed((options.wait_s if gate else options.box_s) + GRACE_S):
             hook = Hook(event, options, door)
-            answer = hook.judge()
-            _finish(hook, answer)
+            _finish(hook, hook.judge())
+    except ObservatoryError as exc:
+        return _failed(event, options, str(exc), hook)
     except Away as why:  # a lock nobody lets go, a disk that hangs
-        return _failed(event, options, f"its own files could not be used in time ({why})")
+        return _failed(event, options, f"its own files could not be used in time ({why})", hook)
+    except Exception as exc:  # noqa: BLE001 - the runner: whatever fails here, the agent's work is not what pays for it
+        return _failed(event, options, f"{type(exc).__name__}: {exc}", hook)
     return 0
 
 
 def _finish(hook: Hook, answer: events.Json) -> None:
     """Say the answer, with what people injected. It counts as given once it is said, and then only once."""
     if hook.name not in events.HEARS or "continue" in answer:
-        _write(answer)
+        _answer(hook, answer)
         return
     with hook.memory.giving():
         with hook.memory.session() as session:
@@ -83,7 +86,7 @@ def _finish(hook: Hook, answer: events.Json) -> None:
             f"{one.by or 'An operator'} says, by way of the Observatory:\n{one.text}" for one in prompts
         ]
         texts += [_late(one.body or {}) for one in late]
-        _write(events.with_context(answer, hook.event, "\n\n".join(texts)) if texts else answer)
+        _answer(hook, events.with_context(answer, hook.event, "\n\n".join(texts)) if texts else answer)
         if texts:
             with hook.memory.session() as session:
                 ids = [*(one.delivery_id for one in prompts), *(one.delivery_id for one in late)]
@@ -102,14 +105,30 @@ def _late(body: dict[str, Any]) -> str:
     )
 
 
-def _failed(event: events.Json, options: Options, why: str) -> int:
+def _answer(hook: Hook, answer: events.Json) -> None:
+    hook.is_answered = True  # two answers would be none: what is no JSON is not obeyed
+    _write(answer)
+
+
+def _failed(event: events.Json, options: Options, why: str, hook: Hook | None = None) -> int:
     """Telemetry fails open, a gate closed. Its user is told as a session begins, not at every step."""
     name = event.get("hook_event_name")
+    is_shut = hook is not None and hook.is_shut
     is_permission = name == "PermissionRequest" and options.permissions
-    if is_permission or (name == "PreToolUse" and needs_approval(event, options.ask)):
+    if hook is not None and hook.is_answered:
+        print(f"observatory hook: {why}; it had answered", file=sys.stderr)
+    elif is_permission or (name == "PreToolUse" and needs_approval(event, options.ask)):
         _write(
             events.denied(event, f"It needs a person's approval, and the Observatory cannot be asked: {why}")
         )
+    elif is_shut and name == "PreToolUse":
+        _write(
+            events.denied(
+                event, f"It was held or refused in the Observatory, and then its hook failed: {why}"
+            )
+        )
+    elif is_shut and name == "UserPromptSubmit":
+        _write(events.blocked(PAUSED))
     elif name == "SessionStart":
         _write({"systemMessage": f"Observatory: this session is not observed: {why}"})
     else:

@@ -199,13 +199,18 @@ def denied(event: Json, reason: str) -> Json:
     return {"hookSpecificOutput": told}
 
 
+def blocked(reason: str) -> Json:
+    """A prompt that is not put to the model."""
+    return {"decision": "block", "reason": reason}
+
+
 def ended(event: Json, reason: str) -> Json:
     """A person cancelled the work: nothing more happens in this turn."""
     told: Json = {"continue": False, "stopReason": reason}
     if event.get("hook_event_name") in ("PreToolUse", "PermissionRequest"):
         told |= denied(event, reason)
     elif event.get("hook_event_name") == "UserPromptSubmit":
-        told |= {"decision": "block", "reason": reason}
+        told |= blocked(reason)
     return told
 
 

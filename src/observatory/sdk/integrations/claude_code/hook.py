@@ -33,6 +33,8 @@ WAIT_S = 590.0  # `install` gives the hook 600 s: who is killed for being late c
 GATE_BOX_S = 10.0  # a tool that needs approval may wait longer for the gateway's first word
 AGAIN_S = 1.0
 STARTERS = ("Agent", "Task")
+REFUSALS = (402, 403)  # by a cap, a rule or whom the key is for
+PAUSED = "The agent is paused or stopped; try again later."
 
 
 class Options(NamedTuple):
@@ -62,11 +64,19 @@ class Hook:
         self.orders = Orders(self._agent_id)
         self.wire = Wire(door, self._agent_id)
         self.heard_late: list[Received] = []
+        self.is_shut = False
+        """Whether people or a rule hold or refused it: whatever fails from here on, it does not run."""
+        self.is_answered = False
         self._tool_key = str(event.get("tool_use_id") or new_id())
 
     def _claim(self, session: Session) -> bool:
-        tool_use_id = self.event.get("tool_use_id")
-        return not tool_use_id or session.claim(f"{self.name} {tool_use_id}")
+        """Installed twice it counts once; but one that asks a person asks, whichever came first."""
+        if not (tool_use_id := self.event.get("tool_use_id")):
+            return True
+        is_first = session.claim(f"{self.name} {tool_use_id}")
+        if self.is_gate and self.needs_approval:
+            return session.claim(f"{self.name} {tool_use_id} asked")
+        return is_first
 
     @property
     def is_gate(self) -> bool:
@@ -93,9 +103,10 @@ class Hook:
         """Before the model is asked, a paused agent waits as before a tool."""
         self._look(self._left_s())
         if self.orders.is_held(self.session_id):
+            self.is_shut = True
             if not self._wait(self._is_free, self._began + self.options.wait_s):
-                return {"decision": "block", "reason": "The agent is paused or stopped; try again later."}
-            self._began = time.monotonic()
+                return events.blocked(PAUSED)
+            self._began, self.is_shut = time.monotonic(), False
         return self._tell()
 
     # Telemetry.
@@ -235,14 +246,19 @@ class Hook:
         until = self._began + self.options.wait_s
         self._look(self._left_s())
         if self.orders.is_held(self.session_id):
+            self.is_shut = True
             if not self._wait(self._is_free, until):
                 return self._no("the agent is paused or stopped, and nobody let it go on in time")
-            self._began = time.monotonic()  # the box is for what comes now
+            # The box is for what comes now.
+            self._began, self.is_shut = time.monotonic(), False
         if (ending := self._ending()) is not None:
             return ending
         step_id, line = self._request()
         try:
             answer, why = self._ask(line)
+            self.is_shut = isinstance(why, NotAdmitted) or (
+                answer is not None and (answer.state == "held" or answer.code in REFUSALS)
+            )
             if answer is None:
                 return self._unasked(why)
             if not answer.accepted:
@@ -275,7 +291,7 @@ class Hook:
     def _ask(self, line: bytes) -> tuple[Answer | None, Away]:
         within = GATE_BOX_S if self.needs_approval else self._left_s()
         try:
-            return self.wire.say(line, within, keep=not self.needs_approval), Away()
+            return self.wire.say(line, within, keep=not self.needs_approval, is_asked=True), Away()
         except Away as why:
             return None, why
 
@@ -312,7 +328,7 @@ class Hook:
     def _refused(self, answer: Answer) -> Json:
         """By a rule or a cap it is a no; for what is only our telemetry's fault the tool does not pay."""
         self._retreat()
-        if answer.code not in (402, 403) and not self.needs_approval:
+        if answer.code not in REFUSALS and not self.needs_approval:
             with self.memory.session() as session:
                 session.count(f"request refused with {answer.code} {answer.reason}")
             return {}

@@ -3,7 +3,8 @@
 Law: every hook is a process of its own and several run at once, so all of it is read, changed and written
 under one lock of the session's folder, and replaced as a whole: a hook killed half way leaves the state as it
 was before or after it. Nobody holds that lock while it waits for a gateway or a person. Orders are one
-agent's, whatever its session, and lie beside the sessions' folders. What cannot be read is begun anew.
+agent's, whatever its session, and lie beside the sessions' folders. What cannot be read is begun anew; where
+nothing can be kept (a full disk) a hook goes by what it hears itself, for a gate must hold all the same.
 """
 
 import contextlib
@@ -25,7 +26,10 @@ except ImportError:  # not POSIX: hooks that run at once may overwrite each othe
 
 MOST_KEPT = 500  # claims, prompts given and the like: more than any session has open
 MOST_UNKNOWN = 50
+CLAIMED_S = 30.0  # one hook, installed twice, is started twice at once; later it is asked for anew
 KEPT_DAYS = 14
+LOCKED_S = 3.0  # for a lock that is held for milliseconds; who holds it longer was stopped amid
+AGAIN_S = 0.002
 T = TypeVar("T")
 
 
@@ -73,8 +77,8 @@ class Thread(msgspec.Struct):
 class Session(msgspec.Struct):
     agent_id: str = ""
     lines: dict[str, Thread] = {}
-    claimed: list[str] = []
-    """Hooks that were begun: the same one, installed twice, counts once."""
+    claims: dict[str, float] = {}
+    """Hooks that were begun, and when: the same one, installed twice, counts once."""
     given: list[str] = []
     """Deliveries the model was shown."""
     waiting: list[str] = []
@@ -93,9 +97,13 @@ class Session(msgspec.Struct):
         return self.lines.setdefault(key, Thread())
 
     def claim(self, what: str) -> bool:
-        if what in self.claimed:
+        now = time.time()
+        if abs(now - self.claims.get(what, 0.0)) < CLAIMED_S:
             return False
-        self.claimed = [*self.claimed, what][-MOST_KEPT:]
+        self.claims.pop(what, None)
+        self.claims[what] = now  # the newest last
+        while len(self.claims) > MOST_KEPT:
+            del self.claims[next(iter(self.claims))]
         return True
 
     def count(self, what: str) -> None:
@@ -109,32 +117,32 @@ class Memory:
     def __init__(self, data: Path, session_id: str) -> None:
         self._home = data / "claude-code"
         self.folder = self._home / f"session-{file_stem(session_id)}"  # never a path of its own choosing
+        self._unkept: Session | None = None
+        self._are_orders_unkept = False
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """The session's state, ours until the block is left; kept unless it raises."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self.folder / "lock"):
-            state = _read(self.folder / "state.json", Session)
+            state = self._unkept or _read(self.folder / "state.json", Session)
             yield state
-            _write(self.folder / "state.json", state)
+            self._unkept = None if _write(self.folder / "state.json", state) else state
 
     @contextlib.contextmanager
     def orders(self, orders: Orders) -> Iterator[None]:
         """`orders` as all hooks of this agent know them; what the block changes, all know."""
-        self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._home / f"orders-{file_stem(orders.name)}.json"
         with _locked(path.with_suffix(".lock")):
             before = _read(path, Standing)
-            orders.go_on_from(before)
+            if not self._are_orders_unkept:
+                orders.go_on_from(before)
             yield
-            if (after := orders.standing()) != before:
-                _write(path, after)
+            after = orders.standing()
+            self._are_orders_unkept = after != before and not _write(path, after)
 
     @contextlib.contextmanager
     def giving(self) -> Iterator[None]:
         """One hook at a time shows the model what people said."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self.folder / "giving.lock"):
             yield
 
@@ -151,13 +159,30 @@ class Memory:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    """Nobody else is in such a block; where there is no lock, or nobody lets it go, others may be."""
     try:
-        if fcntl is not None:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        _lock(fd, time.monotonic() + LOCKED_S)
         yield
     finally:
         os.close(fd)
+
+
+def _lock(fd: int, until: float) -> None:
+    while fcntl is not None:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return
+            time.sleep(AGAIN_S)
+        except OSError:  # a file system without locks
+            return
 
 
 def _read(path: Path, kind: type[T]) -> T:
@@ -172,11 +197,16 @@ def _read(path: Path, kind: type[T]) -> T:
         return made  # type: ignore[no-any-return]
 
 
-def _write(path: Path, value: object) -> None:
+def _write(path: Path, value: object) -> bool:
+    """Whole, or not at all: False when the disk does not take it."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(fd, msgspec.json.encode(value))
-    finally:
-        os.close(fd)
-    os.replace(fresh, path)
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(msgspec.json.encode(value))
+        os.replace(fresh, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        return False
+    return True

@@ -50,9 +50,7 @@ def installed(settings: Json, command: str, options: Options) -> Json:
 
 def removed(settings: Json) -> Json:
     """Without ours. A group or an event that held nothing else goes with it."""
-    if not isinstance(hooks := settings.get("hooks", {}), dict):
-        raise NotOurForm('"hooks" is not an object')
-    kept: Json = {}
+    hooks, kept = _events(settings), dict[str, Any]()
     for event, groups in hooks.items():
         left = [one for group in _groups(event, groups) if (one := _without_ours(event, group)) is not None]
         if left or not groups:
@@ -66,7 +64,7 @@ def removed(settings: Json) -> Json:
 def ours(settings: Json) -> dict[str, str]:
     """The command of each event that has a hook of ours."""
     found: dict[str, str] = {}
-    for event, groups in settings.get("hooks", {}).items():
+    for event, groups in _events(settings).items():
         for group in _groups(event, groups):
             for hook in filter(_is_ours, _hooks(event, group)):
                 found[event] = hook["command"]
@@ -86,6 +84,12 @@ def _group(event: str, command: str, options: Options) -> Json:
     limit = (options.wait_s if is_gate else options.box_s) + MORE_S
     hook = {"type": "command", "command": " ".join([command, *words]), "timeout": int(limit)}
     return {"hooks": [hook]}
+
+
+def _events(settings: Json) -> Json:
+    if not isinstance(hooks := settings.get("hooks", {}), dict):
+        raise NotOurForm('"hooks" is not an object')
+    return hooks
 
 
 def _groups(event: str, groups: Any) -> list[Json]:

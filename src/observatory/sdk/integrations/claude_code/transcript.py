@@ -69,6 +69,8 @@ def _new_lines(session: Session, path: object) -> list[bytes]:
             data = file.read(MOST_BYTES)
             end = data.rfind(b"\n") + 1  # a line being written is read next time
             session.read[path] = file.tell() - len(data) + end
+            while len(session.read) > MOST_KEPT:  # each sub-agent has one of its own
+                del session.read[next(iter(session.read))]
     except OSError:
         return []
     return data[:end].splitlines()

@@ -84,24 +84,31 @@ class Wire:
         self._path = f"/v1/agents/{quote(agent_id, safe='')}"
         self._kept: http.client.HTTPConnection | None = None
 
-    def say(self, line: bytes, within: float, *, keep: bool = True) -> Answer:
-        """Send it after what earlier hooks could not send. `Away`: it is on disk and goes out with a later
-        one, unless it is not to be kept: a request nobody will wait for any more.
+    def say(self, line: bytes, within: float, *, keep: bool = True, is_asked: bool = False) -> Answer:
+        """Send it after what earlier hooks could not send, or, if a tool waits for the answer, before: of a
+        gate that only sees how much is left to send nobody would be asked. `Away`: it is on disk and goes out
+        with a later one, unless it is not to be kept: a request nobody will wait for any more.
 
         On disk before it leaves: a hook that is killed here loses nothing; sent twice, it counts once.
         """
         folder = self._door.data / "spool"
         own = _spooled(folder, self._agent_id, self._door.url, line)
         older = Spool.adopt(folder, self._agent_id, self._door.url, SPOOL_BYTES)
-        is_settled = not keep
+        is_settled, until = not keep, time.monotonic() + within
         try:
             with boxed(within):
-                for spool in older:
-                    self._drain(spool)
-                [answer] = self._post([line])
+                if not is_asked:
+                    self._drain(older)
+                answers = self._post([line])
+            if len(answers) != 1:
+                raise Away("what answers there is not a gateway")
+            [answer] = answers
             if not answer.is_final:
                 raise _refused(answer.code)
             is_settled = True
+            if is_asked and older:
+                with contextlib.suppress(Away), boxed(until - time.monotonic()):
+                    self._drain(older)
         finally:
             for spool in older:
                 spool.release()
@@ -110,17 +117,18 @@ class Wire:
                 own.release()
         return answer
 
-    def _drain(self, spool: Spool) -> None:
-        while lines := spool.peek(BATCH_LINES, BATCH_BYTES):
-            answers = self._post(lines)
-            settled = 0
-            for line, answer in zip(lines, answers, strict=False):
-                if not answer.is_final:
-                    break
-                settled += len(line) + 1
-            spool.advance(settled)
-            if settled < sum(len(line) + 1 for line in lines):
-                raise Away("the gateway could not take every line")
+    def _drain(self, spools: Sequence[Spool]) -> None:
+        for spool in spools:
+            while lines := spool.peek(BATCH_LINES, BATCH_BYTES):
+                answers = self._post(lines)
+                settled = 0
+                for line, answer in zip(lines, answers, strict=False):
+                    if not answer.is_final:
+                        break
+                    settled += len(line) + 1
+                spool.advance(settled)
+                if settled < sum(len(line) + 1 for line in lines):
+                    raise Away("the gateway could not take every line")
 
     def _post(self, lines: Sequence[bytes]) -> list[Answer]:
         body = b"\n".join(lines) + b"\n"
