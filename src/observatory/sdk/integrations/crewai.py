@@ -269,7 +269,7 @@ class Observer:
                 refusal = call.refusal
         except Cancelled as cancelled:
             run.ended_by = refusal = str(cancelled)
-        if call is not None and refusal is None and call.approval.edited and not given and call.args:
+        if call is not None and refusal is None and call.edited and not given and call.args:
             # Of a call without any input CrewAI shows us an object that it does not pass on.
             told = wording.clip(call.args)
             refusal = f"{call.tool} was not run: a person wants it called with {told} instead."
@@ -277,7 +277,7 @@ class Observer:
         inside.set(Frame(work, call if refusal is None else None, refusal, given))
         if call is None or refusal is not None:
             return False
-        if call.approval.edited:
+        if call.edited:
             given.clear()
             given.update(call.args)
         return None

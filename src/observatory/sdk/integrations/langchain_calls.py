@@ -156,7 +156,7 @@ def _asked(request: ToolCallRequest) -> tuple[str, Any]:
 
 def _permitted(request: ToolCallRequest, call: Call) -> ToolCallRequest:
     """The request as it was approved."""
-    if not call.approval.edited:
+    if not call.edited:
         return request
     return request.override(tool_call={**request.tool_call, "args": call.args})
 
@@ -172,7 +172,7 @@ def _said(course: Course, call: Call, result: Result) -> Result:
         course.end(call)
         return result
     course.end(call, result.text, result.text or "failed" if result.status == "error" else None)
-    if call.approval.edited and isinstance(result.content, str):
+    if call.edited and isinstance(result.content, str):
         note = f"[A person changed the input of this call to {written_input(call.args)}]"
         return result.model_copy(update={"content": f"{result.content}\n{note}"})
     return result
