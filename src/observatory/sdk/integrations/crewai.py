@@ -11,6 +11,7 @@ Tested with crewai 1.15 (`.venv-crewai`).
 """
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from os import PathLike
@@ -41,11 +42,15 @@ need(
     "crewai.hooks.tool_hooks:ToolCallHookContext",
     "crewai.hooks.llm_hooks:LLMCallHookContext",
     "crewai.hooks.contexts:StepContext",
+    "crewai.utilities.string_utils:sanitize_tool_name",
 )
 
 from crewai.hooks.dispatch import HookAborted, InterceptionPoint, register, unregister  # noqa: E402
+from crewai.utilities.string_utils import sanitize_tool_name  # noqa: E402
 
 log = logging.getLogger("observatory.sdk")
+_PLAIN = re.compile(r"[a-z0-9_*?\[\]!-]*")
+_GLOB = re.compile(r"(\*|\?|\[[^\]]*\])")
 _taken = Lock()  # hooks are CrewAI's own, one list for the process: two observers would say everything twice
 
 
@@ -64,6 +69,17 @@ def _observing(hook: Callable[["Observer", Any], None]) -> Callable[["Observer",
     return guarded
 
 
+def _spelled(needs_approval: str | Sequence[str]) -> tuple[str, ...]:
+    """The names and globs, also as CrewAI spells them: its hooks know `Pay Invoice` as `pay_invoice`."""
+    given = (needs_approval,) if isinstance(needs_approval, str) else tuple(needs_approval)
+    return *given, *(_sanitized(one) for one in given if not _PLAIN.fullmatch(one))
+
+
+def _sanitized(pattern: str) -> str:
+    pieces = _GLOB.split(pattern)  # what stands between is at odd places
+    return "".join(one if n % 2 else sanitize_tool_name(one) for n, one in enumerate(pieces)) or pattern
+
+
 class Observer:
     """While it is open, every crew of this process is observed and controlled. Make it before the kickoff.
 
@@ -75,7 +91,7 @@ class Observer:
     def __init__(
         self,
         *,
-        needs_approval: Sequence[str] = (),
+        needs_approval: str | Sequence[str] = (),
         timeout: float | None = None,
         cost: Callable[[Usage], float | None] | None = None,
         version: str = "1.0.0",
@@ -85,13 +101,11 @@ class Observer:
         data: str | PathLike[str] | None = None,
         delivery: Delivery | None = None,
     ) -> None:
-        if isinstance(needs_approval, str):
-            needs_approval = [needs_approval]
         if not _taken.acquire(blocking=False):
             raise NotSupported("another Observer watches the crews of this process already: close that first")
         try:
             self._outbox = Outbox("crewai", find_door(url, key, data), delivery or Delivery())
-            self._runs = Runs(self._outbox, Terms(tuple(needs_approval), timeout, cost), version, cluster)
+            self._runs = Runs(self._outbox, Terms(_spelled(needs_approval), timeout, cost), version, cluster)
             self._sessions: list[str] = []
             self._hooks = {
                 "EXECUTION_START": self._starts,
