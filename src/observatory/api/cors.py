@@ -27,7 +27,7 @@ class Cors:
         self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
 
     def concerns(self, path: str) -> bool:
-        """Whether answers there depend on who asks: then a cache must be told, also by those to nobody named."""
+        """Whether answers there depend on who asks: each of them tells caches so, whoever it is to."""
         return bool(self._origins) and path.startswith(PREFIX)
 
     def origin_of(self, headers: Mapping[bytes, bytes]) -> bytes | None:

@@ -13,8 +13,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import wraps
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack
 
 from observatory.sdk import gate
 from observatory.sdk.client import Answer
@@ -28,10 +29,30 @@ from observatory.sdk.step import Step, StepFields, new_id, written_input
 from observatory.sdk.waiting import Waits, run, run_async
 
 T = TypeVar("T")
+P = ParamSpec("P")
 log = logging.getLogger("observatory.sdk")
 MOST_THOUGHTS = 100
 MOST_COURSES = 1_000  # conversations remembered; one that was forgotten goes on without its last step
 OVER_BUDGET = 402
+
+
+def observing(*through: type[Exception]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """For a hook that only observes: it never disturbs the agent's work, and is not silent about having
+    failed. What it raises to be obeyed goes `through`."""
+
+    def guard(hook: Callable[P, None]) -> Callable[P, None]:
+        @wraps(hook)
+        def guarded(*args: P.args, **given: P.kwargs) -> None:
+            try:
+                hook(*args, **given)
+            except through:
+                raise
+            except Exception:  # whatever it is, the work goes on
+                log.exception("what happened at %s was not recorded", hook.__qualname__)
+
+        return guarded
+
+    return guard
 
 
 class Usage(NamedTuple):

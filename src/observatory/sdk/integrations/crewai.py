@@ -13,7 +13,6 @@ Tested with crewai 1.15 (`.venv-crewai`).
 import logging
 import re
 from collections.abc import Callable, Sequence
-from functools import wraps
 from os import PathLike
 from threading import Lock
 from typing import Any, Self
@@ -22,7 +21,7 @@ from observatory.sdk.credentials import find_door
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.errors import Cancelled, NotSupported
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Terms, Usage
+from observatory.sdk.integrations.course import Terms, Usage, observing
 from observatory.sdk.integrations.crewai_runs import Frame, Run, Runs, Work, errors_of, inside
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.outbox import Outbox
@@ -54,19 +53,7 @@ _GLOB = re.compile(r"(\*|\?|\[[^\]]*\])")
 _taken = Lock()  # hooks are CrewAI's own, one list for the process: two observers would say everything twice
 
 
-def _observing(hook: Callable[["Observer", Any], None]) -> Callable[["Observer", Any], None]:
-    """What only observes never disturbs the crew, and is not silent about having failed."""
-
-    @wraps(hook)
-    def guarded(self: "Observer", ctx: Any) -> None:
-        try:
-            hook(self, ctx)
-        except HookAborted:
-            raise
-        except Exception:  # whatever it is, the crew goes on
-            log.exception("crewai: what happened at %s was not recorded", hook.__name__)
-
-    return guarded
+_observing = observing(HookAborted)
 
 
 def _spelled(needs_approval: str | Sequence[str]) -> tuple[str, ...]:

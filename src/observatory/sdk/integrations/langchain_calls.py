@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from observatory.sdk.integrations.course import Call, Course, Courses, Terms, Usage
+from observatory.sdk.integrations import wording
+from observatory.sdk.integrations.course import Call, Course, Courses, Terms, Usage, observing
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.received import Prompt
 from observatory.sdk.speaker import Speaker
@@ -107,9 +108,11 @@ class Tools:
         """The call as it was permitted before the graph's own interrupt, if it is still the same."""
         with self._lock:
             args, call = self._suspended.pop(_key(course, request), (None, None))
-        return call if call is not None and args == request.tool_call["args"] else None
+        asked = wording.tool_name(request.tool_call["name"]), request.tool_call["args"]
+        return call if call is not None and (call.tool, args) == asked else None
 
 
+@observing()
 def say_answer(course: Course, messages: Sequence[BaseMessage], started_ns: int | None = None) -> None:
     """The step of what a model answered."""
     for message in messages:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from observatory.sdk.errors import Cancelled, Denied, NotSupported
-from observatory.sdk.integrations.course import Call, Course, Courses, Terms
+from observatory.sdk.integrations.course import Call, Course, Courses, Terms, observing
 from observatory.sdk.integrations.course import Usage as Used
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.speaker import Speaker
@@ -237,6 +237,7 @@ def _model_of(given: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
+@observing()
 def _say_answer(run: Run, model: str | None, response: ModelResponse) -> None:
     calls, texts, thoughts = [], [], []
     for item in response.output:
@@ -249,8 +250,10 @@ def _say_answer(run: Run, model: str | None, response: ModelResponse) -> None:
         elif str(told.get("type")).endswith("_call"):
             calls.append(str(told.get("name") or told["type"].removesuffix("_call")))
     used = response.usage
-    counts = (used.input_tokens, used.output_tokens, used.total_tokens)
-    counts = counts if any(counts) else (None, None, None)  # no answer is free: its provider told none
+    told_of_it = (used.input_tokens, used.output_tokens, used.total_tokens)
+    counts = (
+        told_of_it if any(told_of_it) else (None, None, None)
+    )  # no answer is free: its provider told none
     text = "\n".join(one for one in texts if one)
     told_of = [one for one in thoughts if one]
     run.course.thought(Used(model, *counts), calls, text, reasoning=told_of, started_ns=run.started_ns)

@@ -145,7 +145,11 @@ def _function(tool: FunctionTool) -> FunctionTool:
 
     async def invoke(context: ToolContext[Any], told: str) -> Any:
         run = current.get()
-        key = name, context.tool_call_id, told  # a model may use one id twice: what was permitted is this call
+        key = (
+            name,
+            context.tool_call_id,
+            told,
+        )  # a model may use one id twice: what was permitted is this call
         call = run.permitted.pop(key, None) if run is not None else None
         if run is not None and call is None:  # whoever called it did not ask the guardrails
             call = await _begun(context, name, told)

@@ -44,7 +44,7 @@ def _written(value: Any) -> str | None:
     """As `written_input`, also of what fails when it is asked for its words (a row without its database)."""
     try:
         return written_input(value)
-    except Exception:  # its own code: whatever that raises is not the caller's to bear
+    except Exception:  # noqa: BLE001 (its own code: whatever that raises is not the caller's to bear)
         return _unwritable(value)
 
 
@@ -57,7 +57,7 @@ def failure(error: BaseException | str) -> str:
         return clip(error)
     try:
         return clip(f"{type(error).__name__}: {error}")
-    except Exception:  # as above
+    except Exception:  # noqa: BLE001 (as above)
         return type(error).__name__
 
 
@@ -112,7 +112,9 @@ def changed_shape(tool: str) -> str:
 
 
 def changed_abridged(tool: str) -> str:
-    return f"{tool} was not run: a person edited what was shown of its input, which was too large to show whole."
+    return (
+        f"{tool} was not run: a person edited what was shown of its input, which was too large to show whole."
+    )
 
 
 def tokens(*counts: Any) -> int | None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from observatory import Agent
-from observatory.sdk import Approval, Received
+from observatory.sdk import Approval, Received, gate
 from observatory.sdk.integrations import course as courses
+from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Courses, Terms, Usage
 from observatory.sdk.orders import Orders
 from observatory.sdk.waiting import Waits
@@ -103,8 +104,8 @@ HUGE = {"text": "x" * 300_000}
     ("args", "given", "runs"),
     [
         ({"day": {3}}, {"day": [3]}, {"day": {3}}),
-        (HUGE, courses.wording.told_input(HUGE), HUGE),
-        (HUGE, {**courses.wording.told_input(HUGE), "begins": "y"}, None),
+        (HUGE, wording.told_input(HUGE), HUGE),
+        (HUGE, {**wording.told_input(HUGE), "begins": "y"}, None),
         ({"n": 1}, {"n": 2}, {"n": 2}),
         ({"n": 1}, "2", None),
     ],
@@ -117,7 +118,7 @@ def test_what_runs_is_what_a_person_edited_or_what_they_left_alone_s899(
         return Approval(True, "edited", content={}, tool_call="read", tool_input=given)
         yield
 
-    monkeypatch.setattr(courses.gate, "permit", permitted)
+    monkeypatch.setattr(gate, "permit", permitted)
     call = courses.Course(agent).begin("read", args)
     assert (call.args, call.refusal is None) == (runs, runs is not None)
     assert call.edited is (runs == {"n": 2})

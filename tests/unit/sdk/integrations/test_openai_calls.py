@@ -14,9 +14,8 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseFunctionShellToolCall
 
 from observatory import Agent as Speaker
-from observatory.sdk import Approval, NotSupported
+from observatory.sdk import Approval, NotSupported, gate
 from observatory.sdk.gate import Said
-from observatory.sdk.integrations import course as courses
 from observatory.sdk.integrations.course import Usage as Used
 from observatory.sdk.integrations.openai_agents import ObservatoryRunner
 from observatory.sdk.waiting import Waits
@@ -41,7 +40,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return Approval(True, "edited" if edited else "approved", tool_call=tool, **edited)
         yield
 
-    monkeypatch.setattr(courses.gate, "permit", permit)
+    monkeypatch.setattr(gate, "permit", permit)
     return told
 
 
@@ -83,7 +82,9 @@ def test_commands_edited_into_one_text_are_one_command_s905(speaker: Speaker, ed
             "action": {"commands": ["rm -r ."], "timeout_ms": 1000, "max_output_length": 100},
         }
     )  # fmt: skip
-    agent = Agent(name="Clerk", model=script([wanted], [assistant_message("done")]), tools=[ShellTool(execute)])
+    agent = Agent(
+        name="Clerk", model=script([wanted], [assistant_message("done")]), tools=[ShellTool(execute)]
+    )
     assert run(ObservatoryRunner(speaker), agent) == "done"
     assert ran == [["ls -l"]]
 
@@ -98,7 +99,9 @@ def test_an_agent_as_a_tool_whose_own_tools_would_ask_nobody_is_refused_s906(
         tools=[pay],
     )
     outer = Agent(
-        name="Boss", model=script(call, [assistant_message("done")]), tools=[inner.as_tool("refund", "Refund")]
+        name="Boss",
+        model=script(call, [assistant_message("done")]),
+        tools=[inner.as_tool("refund", "Refund")],
     )
     with pytest.raises(NotSupported, match=r"'Billing' runs as the tool 'refund'.*watch\.watched"):
         run(ObservatoryRunner(speaker, needs_approval=["pay"]), outer)
