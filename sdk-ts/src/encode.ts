@@ -62,11 +62,21 @@ export function writtenInput(input: unknown): string | null {
   return typeof input === "string" ? input : encoded(input);
 }
 
+const LONG = /\d{16}/;
+const WHOLE = /^-?\d+$/;
+
+/** A whole number too large for a number is a big integer: rounded it would be another one than was approved. */
+function exact(this: unknown, _: string, value: unknown, { source = "" }: { source?: string } = {}): unknown {
+  return typeof value === "number" && !Number.isSafeInteger(value) && WHOLE.test(source)
+    ? BigInt(source)
+    : value;
+}
+
 /** A tool's input as data. What is not JSON stays as it is. */
 export function decoded(value: unknown): unknown {
   if (typeof value !== "string") return value ?? null;
   try {
-    return JSON.parse(value);
+    return LONG.test(value) ? JSON.parse(value, exact) : JSON.parse(value);
   } catch {
     return value;
   }

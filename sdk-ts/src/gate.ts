@@ -111,10 +111,14 @@ export async function permit(said: Said): Promise<Approval> {
     const step = await held({ ...said, fields }, async (step, key) => {
       outbox.hurry();
       const { timeout_s = ANSWER_S, signal } = left();
+      const waited = countdown({ timeout_s: ANSWER_S, signal });
       // Whoever was away before gets one try, not its time over again: ten tools are not ten times slower.
       const isOver = (): boolean =>
         step.isSettled || (outbox.failures > wasAway && (wasAway > 0 || outbox.barred));
       await until(outbox.bell, isOver, { timeout_s: Math.min(timeout_s, ANSWER_S), signal });
+      // One that is only slower than `timeout_s` is not away: its rules may forbid it.
+      if (!needs_approval)
+        await until(outbox.bell, () => step.isSettled || outbox.failures > wasAway, waited());
       if (accepted(step).state !== "held") return unheld(...askedOf(fields));
       return verdictFor(said, step, key, fields, left());
     });

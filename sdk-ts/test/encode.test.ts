@@ -43,4 +43,12 @@ test("a tool's input travels as text and comes back as data", () => {
   assert.equal(writtenInput(null), null);
   assert.deepEqual(decoded(writtenInput({ a: [1] })), { a: [1] });
   assert.equal(decoded("not JSON"), "not JSON");
+  const account = {
+    to: [12345678901234567890n, -9007199254740993n],
+    fee: 0.1234567890123456,
+    n: 9007199254740991,
+  };
+  const written =
+    '{"to":[12345678901234567890,-9007199254740993],"fee":0.1234567890123456,"n":9007199254740991}';
+  assert.deepEqual(decoded(written), account, "never another number than was approved");
 });

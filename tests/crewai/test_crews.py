@@ -192,7 +192,8 @@ def test_the_adapters_own_list_asks_and_siblings_do_not_wait_s928(desk: Desk) ->
     away: Json = {"url": "http://127.0.0.1:9", "key": desk.server.key("agent"), "data": desk.home / "away"}
     llm.script([PAY, ("read_invoices", {})], "done")
     till.paid.clear()
-    with Observer(needs_approval=["pay_*"], timeout=0.2, delivery=AT_ONCE, **away) as watching:
+    till.tools[0].name = "Pay Invoice"  # which CrewAI's hooks know as `pay_invoice`
+    with Observer(needs_approval=["Pay Inv*"], timeout=0.2, delivery=AT_ONCE, **away) as watching:
         assert crew_of(llm, till, "Absent").kickoff().raw == "done"
         assert till.paid == ["read"], "telemetry fails open, a gate closed"
         assert "no approval could be had" in llm.said_to_it()

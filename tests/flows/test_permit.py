@@ -40,6 +40,10 @@ def test_rules_decide_and_people_only_where_a_rule_says_so_s895(desk: ToolDesk) 
     no = agent.permit("Drop", tool_call="drop_table", tool_input={"name": "users"})
     assert not no and (no.verdict, no.tool_input) == ("policy_denied", None)
     assert "rule pol_" in (no.note or "")
+    hasty = agent.permit("Drop", tool_call="drop_table", timeout=0)
+    assert not hasty and hasty.verdict == "policy_denied", (
+        "no time for a person is no way round a rule (S897)"
+    )
     asked = aside(lambda: agent.permit("Deploy", tool_call="deploy", tool_input={"to": "production"}))
     held = desk.held()
     assert not asked.done()

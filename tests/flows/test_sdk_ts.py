@@ -173,9 +173,10 @@ def test_asking_gives_what_was_approved_and_a_no_is_thrown_s912(desk: Desk, node
     for rule in (expiring, denying):
         assert admin.post("/v1/policies", json=rule).status_code < 300
     late = agent.aside("return await agent.session().permit('Burn', {tool_call: 'burn'})")
-    with pytest.raises(Thrown) as no:
-        agent.run("return await agent.session().ask('Shred', {tool_call: 'shred'})")
-    assert no.value.reason == "policy_denied" and "rule pol_" in (no.value.note or "")
+    for said in ("ask('Shred', {tool_call: 'shred'})", "permit('Shred', {tool_call: 'shred', timeout_s: 0})"):
+        with pytest.raises(Thrown) as no:
+            agent.run(f"return await agent.session().{said}")
+        assert no.value.reason == "policy_denied" and "rule pol_" in (no.value.note or ""), said
     with pytest.raises(Thrown) as no:
         late.result(PATIENCE_S)
     assert no.value.reason == "expired"

@@ -14,6 +14,7 @@ from typing import Any
 Event = MutableMapping[str, Any]
 Send = Callable[[Event], Awaitable[None]]
 PREFIX = "/v1/"
+VARY = (b"vary", b"origin")
 ALLOWED = [
     (b"access-control-allow-methods", b"GET, POST"),
     (b"access-control-allow-headers", b"authorization, content-type, traceparent, tracestate"),
@@ -25,10 +26,12 @@ class Cors:
     def __init__(self, origins: Iterable[str]) -> None:
         self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
 
-    def origin_of(self, path: str, headers: Mapping[bytes, bytes]) -> bytes | None:
+    def concerns(self, path: str) -> bool:
+        """Whether answers there depend on who asks: each of them tells caches so, whoever it is to."""
+        return bool(self._origins) and path.startswith(PREFIX)
+
+    def origin_of(self, headers: Mapping[bytes, bytes]) -> bytes | None:
         """The origin to be answered to, if it is one of those named."""
-        if not self._origins or not path.startswith(PREFIX):
-            return None
         origin = headers.get(b"origin", b"")
         return origin if origin.lower() in self._origins else None
 
@@ -45,12 +48,14 @@ async def permit(origin: bytes, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def telling(origin: bytes, send: Send) -> Send:
+def telling(origin: bytes | None, send: Send) -> Send:
     """Every answer says to whom it may be shown; `Retry-After` too, which an agent obeys."""
 
     async def tell(event: Event) -> None:
         if event["type"] == "http.response.start":
-            shown = [*_told(origin), (b"access-control-expose-headers", b"retry-after")]
+            shown = [VARY]
+            if origin is not None:
+                shown = [*_told(origin), (b"access-control-expose-headers", b"retry-after")]
             event = {**event, "headers": [*event.get("headers", ()), *shown]}
         await send(event)
 
@@ -58,4 +63,4 @@ def telling(origin: bytes, send: Send) -> Send:
 
 
 def _told(origin: bytes) -> list[tuple[bytes, bytes]]:
-    return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+    return [(b"access-control-allow-origin", origin), VARY]

@@ -76,8 +76,9 @@ class Face:
             await self._litestar(scope, receive, send)  # type: ignore[arg-type]
             return
         known = dict(headers)
-        if kind == "http" and (origin := self._cors.origin_of(scope["path"], known)) is not None:
-            if is_asking(scope, known):
+        if kind == "http" and self._cors.concerns(scope["path"]):
+            origin = self._cors.origin_of(known)
+            if origin is not None and is_asking(scope, known):
                 await permit(origin, send)
                 return
             send = telling(origin, send)

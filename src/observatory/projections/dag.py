@@ -136,7 +136,7 @@ class Graph:
             mine["agent_type"] = seen.agent_type or mine["agent_type"]
             mine["steps"] += 1
             mine["cost"] += self._fold().costs.cost[seen.seq]
-            mine["tokens"] += self._faces[seen.seq]["tokens"]
+            mine["tokens"] += self._faces[seen.seq]["tokens"] or 0
             if seen.message_type != "heartbeat" or "last" not in mine:
                 mine["last"] = seen
         for agent_id, mine in told.items():
@@ -180,7 +180,7 @@ class Graph:
             "low_confidence": sum(1 for node in nodes if node["low_confidence"]),
             "held": sum(1 for node in nodes if node["state"] == "held"),
             "depth": max((node["depth"] for node in nodes), default=0),
-            "tokens": sum(node["tokens"] for node in nodes),
+            "tokens": sum(node["tokens"] or 0 for node in nodes),
             "cost": round(sum(node["cost"] for node in nodes), 9),
         }
 

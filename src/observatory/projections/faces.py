@@ -56,7 +56,7 @@ def face_of(seen: Seen, low_confidence: float) -> Face:
     log, envelope = seen.log, seen.envelope
     tool, status = outcome_of(seen)
     intent = confidence = None
-    tokens, asks, ends = 0, False, False
+    tokens, asks, ends = None, False, False  # tokens nobody told are not none spent
     if log is not None:
         cognition, control, delta = log.cognition, log.control, log.state_delta
         if cognition is not None:
@@ -64,7 +64,7 @@ def face_of(seen: Seen, low_confidence: float) -> Face:
         if control is not None:
             asks, ends = bool(control.hitl_required), bool(control.is_terminal)
         if delta is not None:
-            tokens = delta.tokens_consumed or 0
+            tokens = delta.tokens_consumed
     elif envelope is not None:
         intent = title_of(envelope)
     return {

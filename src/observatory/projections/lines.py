@@ -35,7 +35,7 @@ def lines(nodes: Iterable[Mapping[str, Any]], since_ns: int, until_ns: int) -> l
             continue
         row = found.setdefault(head, {"cost": 0.0, "tokens": 0, "steps": 0, "agents": {}})
         row["cost"] += node["cost"]
-        row["tokens"] += node["tokens"]
+        row["tokens"] += node["tokens"] or 0
         row["steps"] += 1
         row["agents"][node["agent_id"]] = row["agents"].get(node["agent_id"], 0.0) + node["cost"]
     told = [_told(steps[head], row) for head, row in found.items() if row["cost"] > 0]

@@ -126,13 +126,15 @@ def permit(said: Said, needs_approval: bool = False) -> Waits[Approval]:
 
     def judge(step: Step, left: Callable[[], float | None]) -> Waits[Answer]:
         outbox.hurry()
-        patience = left()
+        patience, waited = left(), countdown(ANSWER_S)
         # Whoever was away before gets one try, not its time over again: ten tools are not ten times slower.
         yield Wait(
             outbox,
             lambda: step.is_settled or (outbox.failures > was_away and (was_away > 0 or outbox.barred)),
             ANSWER_S if patience is None else min(patience, ANSWER_S),
         )
+        if not needs_approval:  # one that is only slower than `timeout` is not away: its rules may forbid it
+            yield Wait(outbox, lambda: step.is_settled or outbox.failures > was_away, waited())
         return (yield from judged(step, speaker, lambda: 0.0))
 
     try:

@@ -220,3 +220,18 @@ def test_a_step_that_called_a_tool_was_executing_it_s211() -> None:
     """S211: a node's badge does not depend on the clock."""
     assert badge_of_step(IDLE) == "Tool Executing"
     assert badge_of_step(IDLE._replace(tool=None)) == "Thinking"
+
+
+def test_tokens_nobody_told_are_not_zero_s214() -> None:
+    """Of a step: null; of a sum: what is known."""
+    steps = [
+        seen(
+            n + 1,
+            f"n{n}",
+            log=msgspec.convert(decision_log(state_delta={"tokens_consumed": told}), DecisionLog),
+        )
+        for n, told in enumerate((None, 7, 0))
+    ]
+    graph = grown(steps)
+    assert [node["tokens"] for node in graph.nodes(LATER)] == [None, 7, 0]
+    assert graph.summary(LATER)["tokens"] == graph.agents(LATER)[0]["tokens"] == 7

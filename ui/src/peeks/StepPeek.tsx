@@ -56,7 +56,8 @@ function Seen({ step }: { step: StepAnswer }) {
         <dd>{ms(output.duration_ms)}</dd>
         <dt>Cost</dt>
         <dd>
-          <Money dollars={step.cost} />, {short(step.tokens ?? 0)} tokens
+          <Money dollars={step.cost} />,{" "}
+          {step.tokens == null ? "tokens not told" : `${short(step.tokens)} tokens`}
         </dd>
         <dt>Sure</dt>
         <dd>{step.confidence == null ? "–" : `${Math.round(step.confidence * 100)} %`}</dd>

@@ -828,7 +828,7 @@ export type DagNode = {
   state?: "forwarded" | "held" | "refused" | "rejected";
   status?: string | null;
   step_id?: string;
-  tokens?: number;
+  tokens?: number | null;
   tool?: string | null;
   version: number;
 };
@@ -3466,7 +3466,7 @@ export type StepAnswer = {
   state?: "forwarded" | "held" | "refused" | "rejected";
   status?: string | null;
   step_id?: string;
-  tokens?: number;
+  tokens?: number | null;
   tool?: string | null;
   trace: Record<string, string | null>;
   version: number;

@@ -7,28 +7,52 @@ ended. So one call that waits for a person holds up none of its siblings. Whatev
 run, or nothing is. Every wait is written once (see `waiting`) and has an async twin, `a…`.
 """
 
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import wraps
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack
 
 from observatory.sdk import gate
 from observatory.sdk.client import Answer
 from observatory.sdk.errors import Denied
 from observatory.sdk.gate import Approval, Said
 from observatory.sdk.integrations import wording
-from observatory.sdk.received import Prompt
+from observatory.sdk.received import Prompt, decoded
 from observatory.sdk.session import Line, current_line, open_line
 from observatory.sdk.speaker import Speaker
-from observatory.sdk.step import Step, StepFields, new_id
+from observatory.sdk.step import Step, StepFields, new_id, written_input
 from observatory.sdk.waiting import Waits, run, run_async
 
 T = TypeVar("T")
+P = ParamSpec("P")
+log = logging.getLogger("observatory.sdk")
 MOST_THOUGHTS = 100
 MOST_COURSES = 1_000  # conversations remembered; one that was forgotten goes on without its last step
 OVER_BUDGET = 402
+
+
+def observing(*through: type[Exception]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """For a hook that only observes: it never disturbs the agent's work, and is not silent about having
+    failed. What it raises to be obeyed goes `through`."""
+
+    def guard(hook: Callable[P, None]) -> Callable[P, None]:
+        @wraps(hook)
+        def guarded(*args: P.args, **given: P.kwargs) -> None:
+            try:
+                hook(*args, **given)
+            except through:
+                raise
+            except Exception:  # whatever it is, the work goes on
+                log.exception("what happened at %s was not recorded", hook.__qualname__)
+
+        return guarded
+
+    return guard
 
 
 class Usage(NamedTuple):
@@ -40,28 +64,47 @@ class Usage(NamedTuple):
     total_tokens: int | None = None
 
 
-class Terms(NamedTuple):
+@dataclass(frozen=True)
+class Terms:
     """What an agent's tools need: which ask a person first (names or globs such as `pay_*`), and how long a
     verdict may take (None: as long as it takes). `cost` prices a model's call, in your currency."""
 
-    needs_approval: Sequence[str] = ()
+    needs_approval: str | Iterable[str] = ()
     timeout: float | None = None
     cost: Callable[[Usage], float | None] | None = None
+
+    def __post_init__(self) -> None:
+        """One name is a list of one (its letters would gate nothing), and a generator is read once."""
+        given = self.needs_approval
+        object.__setattr__(self, "needs_approval", (given,) if isinstance(given, str) else tuple(given))
 
     def asks(self, tool: str) -> bool:
         return any(fnmatchcase(tool, pattern) for pattern in self.needs_approval)
 
+    def price(self, usage: Usage) -> float | None:
+        """What a call cost, if it can be told: a price list that fails keeps no agent from its work."""
+        if self.cost is None:
+            return None
+        try:
+            return self.cost(usage)
+        except Exception:
+            log.exception("what a model's call cost is not told: `cost` failed")
+            return None
+
 
 class Call:
     """One tool call. It may be run, with `args`, when `refusal` is None; else that is what the model is
-    told."""
+    told. `edited`: a person put those `args` in the place of what was asked."""
 
-    def __init__(self, line: Line, tool: str, args: Any, approval: Approval, refusal: str | None) -> None:
+    def __init__(
+        self, line: Line, tool: str, args: Any, approval: Approval, refusal: str | None, edited: bool = False
+    ) -> None:
         self.line = line
         self.tool = tool
         self.args = args
         self.approval = approval
         self.refusal = refusal
+        self.edited = edited
         self.step: Step | None = None
         """What was said at its end."""
         self.started_ns = time.perf_counter_ns()
@@ -121,8 +164,8 @@ class Course:
         fields: StepFields = {"tokens_consumed": usage.total_tokens}
         if usage.total_tokens is None:
             fields["tokens_consumed"] = wording.tokens(usage.input_tokens, usage.output_tokens)
-        if self.terms.cost is not None:
-            fields["cost"] = self.terms.cost(usage)
+        if (cost := self.terms.price(usage)) is not None:
+            fields["cost"] = cost
         if text:
             fields["tool_output_summary"] = wording.clip(text)
         if reasoning:
@@ -237,13 +280,15 @@ class Course:
         tool = wording.tool_name(tool)
         with self._lock:
             branch = self.line.fork()
-        fields: StepFields = {"tool_call": tool, "tool_input": wording.told_input(args)}
+        told = wording.told_input(args)
+        asked = decoded(written_input(told))  # as a person sees it, whatever the agent does with `args` now
+        fields: StepFields = {"tool_call": tool, "tool_input": told}
         said = Said(branch, self.speaker, intent or f"Call {tool}", None, fields, self.terms.timeout)
         approval = yield from gate.permit(said, self.terms.asks(tool))
-        args, refusal = self._judge(tool, args, approval)
-        return Call(branch, tool, args, approval, refusal)
+        given, refusal = self._judge(tool, args, asked, approval)
+        return Call(branch, tool, given, approval, refusal, refusal is None and given is not args)
 
-    def _judge(self, tool: str, args: Any, approval: Approval) -> tuple[Any, str | None]:
+    def _judge(self, tool: str, args: Any, asked: Any, approval: Approval) -> tuple[Any, str | None]:
         """What is run, or why nothing is."""
         if not approval:
             return None, wording.refusal(tool, approval)
@@ -253,6 +298,10 @@ class Course:
             return args, None
         if approval.tool_call != tool:
             return None, wording.changed_tool(tool, approval)
+        if approval.tool_input == asked:  # something else of the message was edited
+            return args, None
+        if wording.is_abridged(approval.tool_input):
+            return None, wording.changed_abridged(tool)
         if isinstance(args, dict) and not isinstance(approval.tool_input, dict):
             return None, wording.changed_shape(tool)
         return approval.tool_input, None

@@ -11,8 +11,8 @@ Tested with crewai 1.15 (`.venv-crewai`).
 """
 
 import logging
+import re
 from collections.abc import Callable, Sequence
-from functools import wraps
 from os import PathLike
 from threading import Lock
 from typing import Any, Self
@@ -21,7 +21,7 @@ from observatory.sdk.credentials import find_door
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.errors import Cancelled, NotSupported
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Terms, Usage
+from observatory.sdk.integrations.course import Terms, Usage, observing
 from observatory.sdk.integrations.crewai_runs import Frame, Run, Runs, Work, errors_of, inside
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.outbox import Outbox
@@ -41,27 +41,30 @@ need(
     "crewai.hooks.tool_hooks:ToolCallHookContext",
     "crewai.hooks.llm_hooks:LLMCallHookContext",
     "crewai.hooks.contexts:StepContext",
+    "crewai.utilities.string_utils:sanitize_tool_name",
 )
 
 from crewai.hooks.dispatch import HookAborted, InterceptionPoint, register, unregister  # noqa: E402
+from crewai.utilities.string_utils import sanitize_tool_name  # noqa: E402
 
 log = logging.getLogger("observatory.sdk")
+_PLAIN = re.compile(r"[a-z0-9_*?\[\]!-]*")
+_GLOB = re.compile(r"(\*|\?|\[[^\]]*\])")
 _taken = Lock()  # hooks are CrewAI's own, one list for the process: two observers would say everything twice
 
 
-def _observing(hook: Callable[["Observer", Any], None]) -> Callable[["Observer", Any], None]:
-    """What only observes never disturbs the crew, and is not silent about having failed."""
+_observing = observing(HookAborted)
 
-    @wraps(hook)
-    def guarded(self: "Observer", ctx: Any) -> None:
-        try:
-            hook(self, ctx)
-        except HookAborted:
-            raise
-        except Exception:  # whatever it is, the crew goes on
-            log.exception("crewai: what happened at %s was not recorded", hook.__name__)
 
-    return guarded
+def _spelled(needs_approval: str | Sequence[str]) -> tuple[str, ...]:
+    """The names and globs, also as CrewAI spells them: its hooks know `Pay Invoice` as `pay_invoice`."""
+    given = (needs_approval,) if isinstance(needs_approval, str) else tuple(needs_approval)
+    return *given, *(_sanitized(one) for one in given if not _PLAIN.fullmatch(one))
+
+
+def _sanitized(pattern: str) -> str:
+    pieces = _GLOB.split(pattern)  # what stands between is at odd places
+    return "".join(one if n % 2 else sanitize_tool_name(one) for n, one in enumerate(pieces)) or pattern
 
 
 class Observer:
@@ -75,7 +78,7 @@ class Observer:
     def __init__(
         self,
         *,
-        needs_approval: Sequence[str] = (),
+        needs_approval: str | Sequence[str] = (),
         timeout: float | None = None,
         cost: Callable[[Usage], float | None] | None = None,
         version: str = "1.0.0",
@@ -85,13 +88,11 @@ class Observer:
         data: str | PathLike[str] | None = None,
         delivery: Delivery | None = None,
     ) -> None:
-        if isinstance(needs_approval, str):
-            needs_approval = [needs_approval]
         if not _taken.acquire(blocking=False):
             raise NotSupported("another Observer watches the crews of this process already: close that first")
         try:
             self._outbox = Outbox("crewai", find_door(url, key, data), delivery or Delivery())
-            self._runs = Runs(self._outbox, Terms(tuple(needs_approval), timeout, cost), version, cluster)
+            self._runs = Runs(self._outbox, Terms(_spelled(needs_approval), timeout, cost), version, cluster)
             self._sessions: list[str] = []
             self._hooks = {
                 "EXECUTION_START": self._starts,
@@ -269,7 +270,7 @@ class Observer:
                 refusal = call.refusal
         except Cancelled as cancelled:
             run.ended_by = refusal = str(cancelled)
-        if call is not None and refusal is None and call.approval.edited and not given and call.args:
+        if call is not None and refusal is None and call.edited and not given and call.args:
             # Of a call without any input CrewAI shows us an object that it does not pass on.
             told = wording.clip(call.args)
             refusal = f"{call.tool} was not run: a person wants it called with {told} instead."
@@ -277,7 +278,7 @@ class Observer:
         inside.set(Frame(work, call if refusal is None else None, refusal, given))
         if call is None or refusal is not None:
             return False
-        if call.approval.edited:
+        if call.edited:
             given.clear()
             given.update(call.args)
         return None

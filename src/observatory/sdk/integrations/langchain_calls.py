@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from observatory.sdk.integrations.course import Call, Course, Courses, Terms, Usage
+from observatory.sdk.integrations import wording
+from observatory.sdk.integrations.course import Call, Course, Courses, Terms, Usage, observing
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.received import Prompt
 from observatory.sdk.speaker import Speaker
@@ -107,9 +108,11 @@ class Tools:
         """The call as it was permitted before the graph's own interrupt, if it is still the same."""
         with self._lock:
             args, call = self._suspended.pop(_key(course, request), (None, None))
-        return call if call is not None and args == request.tool_call["args"] else None
+        asked = wording.tool_name(request.tool_call["name"]), request.tool_call["args"]
+        return call if call is not None and (call.tool, args) == asked else None
 
 
+@observing()
 def say_answer(course: Course, messages: Sequence[BaseMessage], started_ns: int | None = None) -> None:
     """The step of what a model answered."""
     for message in messages:
@@ -156,7 +159,7 @@ def _asked(request: ToolCallRequest) -> tuple[str, Any]:
 
 def _permitted(request: ToolCallRequest, call: Call) -> ToolCallRequest:
     """The request as it was approved."""
-    if not call.approval.edited:
+    if not call.edited:
         return request
     return request.override(tool_call={**request.tool_call, "args": call.args})
 
@@ -172,7 +175,7 @@ def _said(course: Course, call: Call, result: Result) -> Result:
         course.end(call)
         return result
     course.end(call, result.text, result.text or "failed" if result.status == "error" else None)
-    if call.approval.edited and isinstance(result.content, str):
+    if call.edited and isinstance(result.content, str):
         note = f"[A person changed the input of this call to {written_input(call.args)}]"
         return result.model_copy(update={"content": f"{result.content}\n{note}"})
     return result

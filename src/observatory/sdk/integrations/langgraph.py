@@ -27,7 +27,7 @@ from uuid import UUID
 
 from observatory.sdk.errors import Cancelled
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Course, Usage
+from observatory.sdk.integrations.course import Course, Usage, observing
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.integrations.langchain_calls import Tools, injected, say_answer
 from observatory.sdk.speaker import Speaker
@@ -117,7 +117,7 @@ class Edges:
 class ObservatoryCallback(Tools, BaseCallbackHandler):
     """For one graph, and any number of runs of it. `needs_approval`, `timeout`, `cost`: as in `langchain`."""
 
-    raise_error = True  # `Cancelled` must end the run
+    raise_error = True  # `Cancelled` must end the run; what only observes is caught here
 
     def __init__(
         self,
@@ -178,9 +178,11 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
             raise
         node.started_ns = time.perf_counter_ns()
 
+    @observing()
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **more: Any) -> None:
         self._end(run_id, None, outputs)
 
+    @observing()
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         self._end(run_id, error, None)
 
@@ -224,6 +226,7 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
 
     # Models in nodes.
 
+    @observing()
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: UUID, metadata: Any = None, **more: Any
     ) -> None:
@@ -231,11 +234,13 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
         if node is not None:
             self._asked[run_id] = node.course, time.perf_counter_ns()
 
+    @observing()
     def on_llm_start(
         self, serialized: Any, prompts: Any, *, run_id: UUID, metadata: Any = None, **more: Any
     ) -> None:
         self.on_chat_model_start(serialized, prompts, run_id=run_id, metadata=metadata)
 
+    @observing()
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
         course, started_ns = self._asked.pop(run_id, (None, 0))
         if course is not None and response.generations and response.generations[0]:
@@ -246,6 +251,7 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
             else:
                 say_answer(course, [message], started_ns)
 
+    @observing()
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         course, started_ns = self._asked.pop(run_id, (None, 0))
         if course is not None:

@@ -15,13 +15,14 @@ agent, and its next step follows from it. `Cancelled` ends the run.
 """
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from observatory.sdk.errors import Cancelled, Denied
-from observatory.sdk.integrations.course import Call, Course, Courses, Terms
+from observatory.sdk.errors import Cancelled, Denied, NotSupported
+from observatory.sdk.integrations.course import Call, Course, Courses, Terms, observing
 from observatory.sdk.integrations.course import Usage as Used
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.speaker import Speaker
@@ -51,8 +52,9 @@ from agents import (  # noqa: E402
 )
 from agents.run import CallModelData, ModelInputData  # noqa: E402
 
-from observatory.sdk.integrations.openai_calls import Run, current, governed, is_governed  # noqa: E402
+from observatory.sdk.integrations.openai_calls import Run, current, governed, inner_agent, is_governed  # noqa: E402
 
+log = logging.getLogger("observatory.sdk")
 Json = dict[str, Any]
 
 
@@ -80,7 +82,10 @@ class ObservatoryRunner:
             result = await Runner.run(self.watched(starting_agent), input, **options)
         session = options.get("session")
         if session is not None and run.injected:  # or its next run would not know what was said in this one
-            await session.add_items([item for _, item in run.injected])
+            try:
+                await session.add_items([item for _, item in run.injected])
+            except Exception:  # the user's own store: the run has its result all the same
+                log.exception("what was injected could not be kept in the session")
         return result
 
     def run_sync(self, starting_agent: Agent[Any], input: Any, **options: Any) -> RunResult:
@@ -127,6 +132,7 @@ class ObservatoryRunner:
         course = self._courses.of(self._courses.enter(config.group_id or told))
         remote = ("conversation_id", "previous_response_id", "auto_previous_response_id")
         run = Run(course, any(options.get(name) for name in remote))
+        run.model = _model_of(config.model)
         given = config.call_model_input_filter
 
         async def fill(data: CallModelData[Any]) -> ModelInputData:
@@ -151,6 +157,12 @@ class WatchedAgent(Agent[Any]):
 
     async def get_all_tools(self, run_context: Any) -> list[Tool]:
         tools = await super().get_all_tools(run_context)
+        for tool in tools:
+            if (agent := inner_agent(tool)) is not None and not isinstance(agent, WatchedAgent):
+                raise NotSupported(
+                    f"the agent {agent.name!r} runs as the tool {tool.name!r}, and its own tools would ask "
+                    "nobody: make the tool of its watched copy, watch.watched(agent).as_tool(…)"
+                )
         known = {id(tool): self._governed.get(id(tool)) or (tool, governed(tool)) for tool in tools}
         self._governed = known  # the same tool is the same copy in every turn
         return [known[id(tool)][1] for tool in tools]
@@ -192,7 +204,7 @@ class _Hooks(AgentHooks[Any]):
 
     async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
         if (run := current.get()) is not None:
-            _say_answer(run, response)
+            _say_answer(run, run.model or _model_of(agent.model), response)
         await self._given.on_llm_end(context, agent, response)
 
     async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
@@ -219,7 +231,14 @@ class _Hooks(AgentHooks[Any]):
         await self._given.on_tool_end(context, agent, tool, result)
 
 
-def _say_answer(run: Run, response: ModelResponse) -> None:
+def _model_of(given: Any) -> str | None:
+    """A model's name, of the name itself or of an object that has one."""
+    name = given if isinstance(given, str) else getattr(given, "model", None)
+    return name if isinstance(name, str) else None
+
+
+@observing()
+def _say_answer(run: Run, model: str | None, response: ModelResponse) -> None:
     calls, texts, thoughts = [], [], []
     for item in response.output:
         told: Json = item if isinstance(item, dict) else item.model_dump()
@@ -230,11 +249,14 @@ def _say_answer(run: Run, response: ModelResponse) -> None:
             thoughts += [str(part.get("text") or "") for part in parts]
         elif str(told.get("type")).endswith("_call"):
             calls.append(str(told.get("name") or told["type"].removesuffix("_call")))
-    used, known = response.usage, bool(response.usage.requests)
-    counts = (used.input_tokens, used.output_tokens, used.total_tokens) if known else (None, None, None)
+    used = response.usage
+    told_of_it = (used.input_tokens, used.output_tokens, used.total_tokens)
+    counts = (
+        told_of_it if any(told_of_it) else (None, None, None)
+    )  # no answer is free: its provider told none
     text = "\n".join(one for one in texts if one)
     told_of = [one for one in thoughts if one]
-    run.course.thought(Used(None, *counts), calls, text, reasoning=told_of, started_ns=run.started_ns)
+    run.course.thought(Used(model, *counts), calls, text, reasoning=told_of, started_ns=run.started_ns)
 
 
 @contextmanager

@@ -58,8 +58,9 @@ class Run:
         self.course = course
         self.injected: list[tuple[int, Json]] = []
         self.is_kept_elsewhere = is_kept_elsewhere  # the provider keeps the conversation: told once is enough
-        self.permitted: dict[str, Call] = {}
+        self.permitted: dict[tuple[str, str, str], Call] = {}  # by tool, call and input
         self.started_ns: int | None = None
+        self.model: str | None = None  # of the whole run, whatever its agents say
 
 
 current: ContextVar[Run | None] = ContextVar("observatory_openai_run", default=None)
@@ -69,6 +70,13 @@ def is_governed(tool: Tool) -> bool:
     """Whether it asks by itself."""
     is_shell = isinstance(tool, ShellTool) and tool.executor is not None
     return is_shell or isinstance(tool, FunctionTool | CustomTool)
+
+
+def inner_agent(tool: Tool) -> Any:
+    """The agent that runs when this tool is called, if one does and it has tools or agents of its own."""
+    agent = getattr(tool, "_agent_instance", None)
+    within = ("tools", "handoffs", "mcp_servers")
+    return agent if any(getattr(agent, name, None) for name in within) else None
 
 
 def governed(tool: Tool) -> Tool:
@@ -90,7 +98,9 @@ def _shell(tool: ShellTool) -> ShellTool:
         action = request.data.action
 
         async def do(args: Any) -> Any:
-            told = dataclasses.replace(action, commands=[str(one) for one in args["commands"]])
+            given = args["commands"]
+            commands = [given] if isinstance(given, str) else [str(one) for one in given]
+            told = dataclasses.replace(action, commands=commands)
             return await _done(
                 inner(dataclasses.replace(request, data=dataclasses.replace(request.data, action=told)))
             )
@@ -128,19 +138,24 @@ def _function(tool: FunctionTool) -> FunctionTool:
     inner, name = tool.on_invoke_tool, tool.name
 
     async def ask(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        call = await _begun(data.context, name)
+        call = await _begun(data.context, name, data.context.tool_arguments)
         if call is None or call.refusal is None:
             return ToolGuardrailFunctionOutput.allow()
         return ToolGuardrailFunctionOutput.reject_content(call.refusal)
 
     async def invoke(context: ToolContext[Any], told: str) -> Any:
         run = current.get()
-        call = run.permitted.pop(context.tool_call_id, None) if run is not None else None
+        key = (
+            name,
+            context.tool_call_id,
+            told,
+        )  # a model may use one id twice: what was permitted is this call
+        call = run.permitted.pop(key, None) if run is not None else None
         if run is not None and call is None:  # whoever called it did not ask the guardrails
-            call = await _begun(context, name)
+            call = await _begun(context, name, told)
             if call is not None and call.refusal is not None:
                 return call.refusal
-            run.permitted.pop(context.tool_call_id, None)
+            run.permitted.pop(key, None)
         if run is None or call is None:  # run by somebody else's runner
             return await inner(context, told)
         return await _invoked(run, call, context, told, inner)
@@ -152,25 +167,25 @@ def _function(tool: FunctionTool) -> FunctionTool:
     return twin
 
 
-async def _begun(context: ToolContext[Any], name: str) -> Call | None:
+async def _begun(context: ToolContext[Any], name: str, told: str) -> Call | None:
     run = current.get()
     if run is None:
         return None
     try:
-        call = await run.course.abegin(name, _decoded(context.tool_arguments))
+        call = await run.course.abegin(name, _decoded(told))
     except Cancelled as end:
         raise RunCancelled(end.session_id, end.reason, end.by) from end
     if call.refusal is None:
-        run.permitted[context.tool_call_id] = call
+        run.permitted[name, context.tool_call_id, told] = call
     return call
 
 
 async def _invoked(run: Run, call: Call, context: ToolContext[Any], told: str, inner: Any) -> Any:
     course = run.course
-    given = written_input(call.args) or "" if call.approval.edited else told
-    token = current.set(
-        Run(Course(course.speaker, call.line, course.terms))
-    )  # of an agent that runs as a tool
+    given = written_input(call.args) or "" if call.edited else told
+    within = Run(Course(course.speaker, call.line, course.terms))  # of an agent that runs as a tool
+    within.model = run.model
+    token = current.set(within)
     try:
         with call.line.here():
             result = await inner(context, given)
@@ -180,7 +195,7 @@ async def _invoked(run: Run, call: Call, context: ToolContext[Any], told: str, i
     finally:
         current.reset(token)
     course.end(call, result, result if _has_failed(result) else None)
-    if call.approval.edited and isinstance(result, str):
+    if call.edited and isinstance(result, str):
         return f"{result}\n[A person changed the input of this call to {given}]"
     return result
 

@@ -33,27 +33,51 @@ _WHY = {
 
 def clip(value: Any, most: int = SUMMARY_CHARS) -> str:
     """Anything as a text of at most `most` characters."""
-    text = _POISON.sub("\ufffd", value if isinstance(value, str) else written_input(value) or "")
+    text = _POISON.sub("\ufffd", value if isinstance(value, str) else _written(value) or "")
     if len(text) <= most:
         return text
     kept = most - MORE_CHARS
     return f"{text[:kept]}… ({len(text) - kept:,} more)"
 
 
+def _written(value: Any) -> str | None:
+    """As `written_input`, also of what fails when it is asked for its words (a row without its database)."""
+    try:
+        return written_input(value)
+    except Exception:  # noqa: BLE001 (its own code: whatever that raises is not the caller's to bear)
+        return _unwritable(value)
+
+
+def _unwritable(value: Any) -> str:
+    return f"({type(value).__name__}, which cannot be written)"
+
+
 def failure(error: BaseException | str) -> str:
-    return clip(error if isinstance(error, str) else f"{type(error).__name__}: {error}")
+    if isinstance(error, str):
+        return clip(error)
+    try:
+        return clip(f"{type(error).__name__}: {error}")
+    except Exception:  # noqa: BLE001 (as above)
+        return type(error).__name__
 
 
 def told_input(tool_input: Any) -> Any:
     """A tool's input as it is sent; the same object when nothing had to be changed."""
-    text = written_input(tool_input)
+    text = _written(tool_input)
     if text is None:
         return None
+    if text == _unwritable(tool_input):
+        return text
     plain = _POISON.sub("\ufffd", text.replace("\\u0000", "\ufffd"))
     if len(raw := plain.encode()) <= INPUT_BYTES:
         return tool_input if plain == text else plain
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     return {"too_large": len(raw), "sha256": digest, "begins": clip(plain)}
+
+
+def is_abridged(tool_input: Any) -> bool:
+    """Whether it is what `told_input` shows of one too large, and no input itself."""
+    return isinstance(tool_input, dict) and {"too_large", "sha256", "begins"} <= tool_input.keys()
 
 
 def tool_name(name: Any) -> str:
@@ -85,6 +109,12 @@ def changed_tool(tool: str, approval: Approval) -> str:
 
 def changed_shape(tool: str) -> str:
     return f"{tool} was not run: a person edited its input to something that is not an object."
+
+
+def changed_abridged(tool: str) -> str:
+    return (
+        f"{tool} was not run: a person edited what was shown of its input, which was too large to show whole."
+    )
 
 
 def tokens(*counts: Any) -> int | None:

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from observatory import Agent
-from observatory.sdk import Received
+from observatory.sdk import Approval, Received, gate
 from observatory.sdk.integrations import course as courses
+from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Courses, Terms, Usage
 from observatory.sdk.orders import Orders
+from observatory.sdk.waiting import Waits
 
 
 @pytest.fixture
@@ -81,3 +83,42 @@ def test_a_message_dealt_with_in_this_process_counts_as_read_whenever_it_comes_s
     assert orders.take_acks() == ["dlv_before", "dlv_after", "dlv_other"]
     orders.take(message("after"))
     assert not orders.has_messages, "delivered again, it is known"
+
+
+def test_one_name_is_a_list_of_one_and_a_generator_gates_more_than_once_s899() -> None:
+    assert Terms(needs_approval="pay").asks("pay") and not Terms(needs_approval="pay").asks("p")
+    drawn = Terms(needs_approval=(one for one in ["read", "pay"]))
+    assert drawn.asks("pay") and drawn.asks("read") and drawn.asks("pay")
+
+
+def test_a_price_list_that_fails_keeps_no_agent_from_its_work_s900(agent: Agent) -> None:
+    course = courses.Course(agent, terms=Terms(cost=lambda used: used.total_tokens * 0.5))  # type: ignore[operator]
+    course.thought(Usage(), (), "words")
+    assert course.line._shared.costs == {}
+
+
+HUGE = {"text": "x" * 300_000}
+
+
+@pytest.mark.parametrize(
+    ("args", "given", "runs"),
+    [
+        ({"day": {3}}, {"day": [3]}, {"day": {3}}),
+        (HUGE, wording.told_input(HUGE), HUGE),
+        (HUGE, {**wording.told_input(HUGE), "begins": "y"}, None),
+        ({"n": 1}, {"n": 2}, {"n": 2}),
+        ({"n": 1}, "2", None),
+    ],
+    ids=["left alone", "too large, left alone", "too large, edited as shown", "edited", "no object"],
+)
+def test_what_runs_is_what_a_person_edited_or_what_they_left_alone_s899(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, args: object, given: object, runs: object
+) -> None:
+    def permitted(*_: object) -> Waits[Approval]:
+        return Approval(True, "edited", content={}, tool_call="read", tool_input=given)
+        yield
+
+    monkeypatch.setattr(gate, "permit", permitted)
+    call = courses.Course(agent).begin("read", args)
+    assert (call.args, call.refusal is None) == (runs, runs is not None)
+    assert call.edited is (runs == {"n": 2})

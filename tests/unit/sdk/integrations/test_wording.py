@@ -71,3 +71,23 @@ def test_a_framework_that_is_missing_or_has_changed_is_refused_in_words_s900(
     with pytest.raises(NotSupported, match=r"has no msgspec.moved.Hook"):
         need("msgspec", "msgspec>=0.19", "msgspec.moved:Hook")
     assert "not_there" not in sys.modules
+
+
+class Sealed:
+    """As a row of a database that is closed: it cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+    __repr__ = __str__
+
+
+class SealedError(Exception):
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
+def test_what_cannot_be_written_is_told_by_its_kind_and_nothing_raises_s900() -> None:
+    assert wording.clip({"row": Sealed()}) == "(dict, which cannot be written)"
+    assert wording.told_input({"row": Sealed()}) == "(dict, which cannot be written)"
+    assert wording.failure(SealedError()) == "SealedError"

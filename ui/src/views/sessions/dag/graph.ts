@@ -27,7 +27,7 @@ export interface Step {
   is_root: boolean;
   orphan: boolean;
   entropy_score: number | null;
-  tokens: number;
+  tokens: number | null;
   cost: number;
   parent: string | null;
   depth: number;

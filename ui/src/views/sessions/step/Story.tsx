@@ -180,7 +180,7 @@ function Spent({ told, branch }: { told: Told; branch: number }) {
   const rows: [string, ReactNode][] = [
     ["this step", <Money key="c" dollars={told.cost} />],
     ["its branch", <Money key="b" dollars={branch} />],
-    ["tokens", told.tokens ? short(told.tokens) : "–"],
+    ["tokens", told.tokens == null ? "not told" : short(told.tokens)],
     ["took", ms(told.output.duration_ms)],
     [
       "confidence",
