@@ -4,10 +4,10 @@ import { Link } from "@tanstack/react-router";
 import { useAnswer } from "~/api/questions";
 import type { CertificateItem, CertificatesAnswer } from "~/protocol/openapi";
 import { ASKED, endsIn, foremost, nameOf, signOf } from "~/widgets/certificates";
+import { exact } from "~/widgets/clock";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
 import { Empty, Shown } from "~/widgets/Panel";
-import { exact } from "~/widgets/words";
 import classes from "./Certificates.module.css";
 
 const FEW = 12;

@@ -3,12 +3,12 @@ import { Link } from "@tanstack/react-router";
 import { useAnswer } from "~/api/questions";
 import type { AgentCertificate, AgentItem } from "~/protocol/openapi";
 import { endsIn, nameOf, signOf } from "~/widgets/certificates";
+import { exact } from "~/widgets/clock";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
 import { Panel, Shown } from "~/widgets/Panel";
 import { useNames } from "~/widgets/people";
-import { exact } from "~/widgets/words";
 import classes from "./Agent.module.css";
 
 const LASTS: Record<NonNullable<AgentCertificate["binding"]>["kind"], string> = {
