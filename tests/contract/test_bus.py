@@ -327,7 +327,7 @@ def test_a_header_that_is_no_text_does_not_end_the_reading_s838(nats_server: Nat
         one = await wire.connect(nats_server.url, "test")
         heard = await one.client.subscribe("noise.*")
         await one.client.flush()
-        reader, writer = await asyncio.open_connection("127.0.0.1", nats_server.port)
+        _, writer = await asyncio.open_connection("127.0.0.1", nats_server.port)
         writer.write(b'CONNECT {"headers":true,"verbose":false}\r\n')
         for head in HEADS:
             writer.write(b"HPUB noise.x %d %d\r\n%s\r\n" % (len(head), len(head) + 2, head + b"{}"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import secrets
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ FRESH_NS = 120 * 1_000_000_000  # how far apart clocks may be where a repeat wou
 KEY, TIME, CALL = "Observatory-Key", "Observatory-Time", "Observatory-Call"
 REPLY, SIGNATURE = "Observatory-Reply", "Observatory-Signature"
 STATUS, AGAIN = "Observatory-Status", "Observatory-Retry-After"
+WAIT = (401, 429, 503)  # what a gateway may have to say before it knows who asks
 KIND, ENCODING = "Content-Type", "Content-Encoding"
 SEQ, OP = "Observatory-Seq", "Observatory-Op"
 _PREFIX = re.compile(r"[a-z0-9_-]{1,32}").fullmatch
@@ -186,6 +188,11 @@ def opened(subject: str, headers: Mapping[str, str] | None, body: bytes) -> tupl
     return Letter(subject, public, int(time_text), call, reply, body, kind, encoding), signature
 
 
+def inbox(public: str) -> str:
+    """A new one of whoever holds that key: NATS may let each hear below its own and nowhere else."""
+    return f"_INBOX.{public}.{secrets.token_hex(11)}"
+
+
 def is_inbox(text: str) -> bool:
     """Where answers may go. Nowhere else: a gateway must not be made to speak where its asker may not."""
     tokens = text.split(".")
@@ -210,8 +217,8 @@ def answered(reply: Reply, signature: str, secret: bytes | None) -> dict[str, st
 def read_answer(
     headers: Mapping[str, str] | None, body: bytes, signature: str, secret: bytes
 ) -> Reply | None:
-    """What the gateway answered to that letter. Without its signature only a refusal of the key is believed,
-    for that can make an agent wait but never forget."""
+    """What the gateway answered to that letter. Without its signature only that the key is refused, or that
+    nothing can be done now, is believed: it can make an agent wait but never forget."""
     given = headers or {}
     status = given.get(STATUS, "")
     if len(status) != 3 or not status.isdecimal():
@@ -220,7 +227,7 @@ def read_answer(
     reply = Reply(int(status), body, retry_after if retry_after.isascii() else "")
     if SIGNATURE in given and is_signed(secret, given[SIGNATURE], *_answer_parts(reply, signature)):
         return reply
-    return reply if reply.status == 401 and SIGNATURE not in given else None
+    return reply if reply.status in WAIT and SIGNATURE not in given else None
 
 
 def _answer_parts(reply: Reply, signature: str) -> tuple[bytes, ...]:

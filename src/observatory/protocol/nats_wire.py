@@ -59,9 +59,9 @@ def _client() -> type[Client]:
     class Wary(Client):
         async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
             server = self._current_server
-            if initial_connection and server is not None and server.uri.scheme == "tls":
-                if not info.get("tls_required"):  # the next thing sent would be the password
-                    raise NoNats("the server offers no TLS, and tls:// demands it")
+            demanded = initial_connection and server is not None and server.uri.scheme == "tls"
+            if demanded and not info.get("tls_required"):  # the next thing sent would be the password
+                raise NoNats("the server offers no TLS, and tls:// demands it")
             await super()._process_info(info, initial_connection)
 
         async def _process_headers(self, headers: Any) -> dict[str, str] | None:

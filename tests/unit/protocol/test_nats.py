@@ -92,7 +92,7 @@ def test_answers_go_to_inboxes_only_s832() -> None:
 
 
 def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
-    """S830: without a signature nothing but a refusal of the key, which makes nobody forget anything."""
+    """S830: without a signature nothing but that it must wait, which makes nobody forget anything."""
     signature = nats.sealed(LETTER, SECRET)[nats.SIGNATURE]
     good = Reply(202, b'{"status":"accepted"}', "1")
     headers = nats.answered(good, signature, SECRET)
@@ -111,7 +111,9 @@ def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
         (401, True),
         (403, False),
         (409, False),
-        (503, False),
+        (429, True),
+        (500, False),
+        (503, True),
     ):
         unsigned = nats.answered(Reply(status, b"{}"), signature, None)
         assert (read(unsigned, b"{}") is not None) is believed
