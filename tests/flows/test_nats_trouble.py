@@ -220,8 +220,8 @@ def test_an_agent_that_is_killed_is_noticed_and_its_channel_closed_s835(
 
 def test_a_gateway_starts_without_nats_and_takes_it_when_it_comes_s821_s829(tmp_path: Path) -> None:
     """S821: it serves by HTTP meanwhile, says what is missing, and an agent's messages wait in its outbox."""
-    absent = Nats(tmp_path / "nats", 'authorization { token: "hush-hush" }')
-    url = absent.url.replace("nats://", "nats://hush-hush@")
+    absent = Nats(tmp_path / "nats", 'authorization { token: "hush-hush@,:" }')
+    url = absent.url.replace("nats://", "nats://hush-hush%40%2C%3A@")
     with Server(tmp_path / "data", environment=ALONE | {"OBSERVATORY_BUS": url}) as server:
         shown = bus_of(server)
         assert (shown["status"], shown["connected"]) == ("degraded", False)

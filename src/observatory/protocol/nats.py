@@ -15,7 +15,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from observatory.errors import ObservatoryError
 
@@ -108,6 +108,26 @@ def _server(scheme: str, host: str) -> str:
     shown = f"[{name}]" if ":" in name else name
     user = host.rpartition("@")[0]
     return f"{scheme}://{user + '@' if user else ''}{shown}:{port or 4222}"
+
+
+class Login(NamedTuple):
+    """One server of an address, and what it wants to see of us."""
+
+    url: str
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+
+
+def login(server: str) -> Login:
+    """As `address` gives it; what was percent-encoded is plain here, for nats-py would send it as it is."""
+    scheme, _, rest = server.partition("://")
+    who, at, host = rest.rpartition("@")
+    user, colon, password = who.partition(":")
+    if not at:
+        return Login(server)
+    url = f"{scheme}://{host}"
+    return Login(url, unquote(user), unquote(password)) if colon else Login(url, token=unquote(user))
 
 
 class Letter(NamedTuple):

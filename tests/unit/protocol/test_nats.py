@@ -40,6 +40,21 @@ def test_an_address_is_read_and_shown_without_its_secrets_s820_s839(
     assert "u:p" not in repr(found) and "tok" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("server", "login"),
+    [
+        ("nats://h:1", ("nats://h:1", None, None, None)),
+        ("tls://u:p%40%2C%3A%2F@h:1", ("tls://h:1", "u", "p@,:/", None)),
+        ("nats://tok%40en@[::1]:9", ("nats://[::1]:9", None, None, "tok@en")),
+        ("nats://u:@h:1", ("nats://h:1", "u", "", None)),
+    ],
+)
+def test_what_was_percent_encoded_in_an_address_is_shown_to_the_server_plain_s820(
+    server: str, login: tuple[str | None, ...]
+) -> None:
+    assert nats.login(server) == login
+
+
 BAD = """nats nats:// nats:///p http://h nats://h:x nats://h:99999 nats://h, nats://h/A nats://h/a.b nats://h/a/b
 nats://h?x=1 nats://:hush@"""
 
