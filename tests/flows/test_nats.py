@@ -18,7 +18,7 @@ from observatory import Agent
 from observatory.api.nats_ingest import NatsIngest
 from observatory.protocol import nats
 from observatory.protocol.credentials import public_id
-from observatory.sdk import Cancelled, NotConfigured
+from observatory.sdk import Cancelled, NotConfigured, nats_way
 from observatory.sdk.delivery import Delivery
 from tests.flows.databases import ALONE
 from tests.flows.letters import Pen, answer_to, by_hand
@@ -315,6 +315,19 @@ def test_a_request_is_done_once_and_only_while_it_is_fresh_s831(gateway: Server,
     found = by_hand(nats_url, ask)
     assert [status for status, _, _ in found] == [201, 401, 401, 400, 403]
     assert [body.get("reason") for _, body, _ in found[1:3]] == ["repeated", "not_fresh"]
+
+
+def test_an_agent_whose_clock_is_wrong_is_told_so_s831(
+    desk: NatsDesk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """S831: not that its key is refused."""
+    monkeypatch.setattr(nats_way, "time", SimpleNamespace(time_ns=lambda: 10**18))
+    caplog.set_level("INFO", "observatory.sdk")
+    late = Agent("late", url=desk.url, key=desk.server.key("agent"), data=tmp_path)
+    desk.agents.append(late)
+    late.listen(0)
+    until(lambda: "clock" in caplog.text)
+    monkeypatch.undo()
 
 
 def test_an_agent_that_nats_forbids_to_speak_is_told_which_permission_it_lacks_s839(
