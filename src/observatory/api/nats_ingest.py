@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -68,6 +69,7 @@ class NatsIngest:
         self._hearing: Subscription | None = None
         self.stopping = False
         self.trouble = ""
+        self._failed: Counter[int] = Counter()
         self._done = {"acknowledged": 0, "put off": 0, "let go": 0}
 
     def measures(self) -> list[Measure]:
@@ -262,7 +264,7 @@ class NatsIngest:
         if reply.status in (429, 503):
             return await self._put_off(message, reply.retry_after)
         if reply.status >= 500:
-            if message.metadata.num_delivered < ENOUGH:
+            if not self._has_failed_enough(message.metadata.sequence.stream):
                 return await self._put_off(message)
             log.error("a message by NATS failed here %d times and is let go; its agent keeps it", ENOUGH)
             return await self._end(message)
@@ -272,6 +274,16 @@ class NatsIngest:
             return await self._end(message)
         self._done["acknowledged"] += 1
         return await message.ack()
+
+    def _has_failed_enough(self, number: int) -> bool:
+        """Counted here: NATS counts deliveries, also those that only waited for the database."""
+        if len(self._failed) > MAX_PENDING:  # most were let go by other gateways meanwhile
+            self._failed.clear()
+        self._failed[number] += 1
+        if self._failed[number] < ENOUGH:
+            return False
+        del self._failed[number]
+        return True
 
     async def _put_off(self, message: Msg, retry_after: str = "") -> None:
         self._done["put off"] += 1
