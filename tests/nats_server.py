@@ -43,7 +43,7 @@ class Nats:
     def __init__(self, folder: Path, *lines: str) -> None:
         self.folder = folder
         self.port, self._monitor_port = _free_port(), _free_port()
-        self._lines = lines
+        self.lines = list(lines)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -74,7 +74,7 @@ class Nats:
                     f'listen: "127.0.0.1:{self.port}"',
                     f'http: "127.0.0.1:{self._monitor_port}"',
                     f'jetstream {{ store_dir: "{store}", max_file_store: 1GB, max_memory_store: 64MB }}',
-                    *self._lines,
+                    *self.lines,
                 ]
             )
             + "\n"

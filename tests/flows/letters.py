@@ -28,7 +28,8 @@ def by_hand(url: str, act: Callable[[Client], Awaitable[T]]) -> T:
     """`act` on a connection of its own."""
 
     async def run() -> T:
-        client = await nats_py.connect(url)
+        to = nats.login(nats.address(url).servers[0])
+        client = await nats_py.connect(to.url, user=to.user, password=to.password, token=to.token)
         try:
             return await act(client)
         finally:

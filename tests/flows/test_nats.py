@@ -9,20 +9,23 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from observatory import Agent
+from observatory.api.nats_ingest import NatsIngest
 from observatory.protocol import nats
-from observatory.sdk import Cancelled, NotConfigured
+from observatory.protocol.credentials import public_id
+from observatory.sdk import Cancelled, NotConfigured, nats_way
 from observatory.sdk.delivery import Delivery
 from tests.flows.databases import ALONE
 from tests.flows.letters import Pen, answer_to, by_hand
 from tests.flows.nats_desk import NatsDesk, bus_of, metric, of_agent
 from tests.flows.sdk_desk import PATIENCE_S, aside, until
 from tests.flows.server import Server, clean_environment
-from tests.nats_server import Nats, running
+from tests.nats_server import Nats
 from tests.samples import decision_log
 
 if TYPE_CHECKING:
@@ -31,22 +34,25 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-# As docs/guides/nats.md says; there an agent may use the subject of its own key only.
+# As docs/guides/nats.md says: an agent speaks on the subject of its own key and hears below its own inbox.
 PERMISSIONS = """authorization { users = [
     { user: gateway, password: "hush-hush", permissions: {
         publish: ["observatory.>", "_INBOX.>", "$JS.API.>", "$JS.ACK.>"],
         subscribe: ["observatory.>", "_INBOX.>"] } }
     { user: courier, password: "hush-hush", permissions: {
-        publish: ["observatory.ingest.*", "observatory.request", "observatory.channel", "observatory.pipe.>"],
-        subscribe: ["_INBOX.>"] } }
+        publish: [
+          "observatory.ingest.KEY", "observatory.request", "observatory.channel", "observatory.pipe.>"],
+        subscribe: ["_INBOX.KEY.>"] } }
     { user: mute, password: "hush-hush", permissions: { publish: ["nothing"], subscribe: ["_INBOX.>"] } }
 ] }"""
 
 
 @pytest.fixture(scope="module")
-def nats_server() -> Iterator[Nats]:
-    with running(PERMISSIONS) as server:
-        yield server
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
+    """Started by the gateway's fixture: only then is it known which key its permissions are for."""
+    server = Nats(tmp_path_factory.mktemp("nats"))
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +61,11 @@ def nats_url(nats_server: Nats) -> str:
 
 
 @pytest.fixture(scope="module")
-def gateway(nats_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def gateway(nats_server: Nats, nats_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("on-nats") / "data"
     with Server(folder, environment=ALONE | {"OBSERVATORY_BUS": nats_url}) as server:
+        nats_server.lines = [PERMISSIONS.replace("KEY", public_id(server.key("agent")) or "")]
+        nats_server.start()
         until(lambda: bus_of(server)["connected"])
         yield server
 
@@ -241,10 +249,16 @@ def test_a_letter_that_is_not_signed_by_a_good_key_is_let_go_and_changes_nothing
             await client.publish("observatory.pipe.nobody", body)
         await client.flush()
 
+    async def broken_head(client: Client) -> None:
+        head = b"NATS/1.0 \xff\xff\xff\r\n\r\n"  # as no client would write it
+        await client._send_command(b"HPUB observatory.ingest.x %d %d\r\n%s{}\r\n" % (16, 18, head))
+        await client.flush()
+
     found = by_hand(nats_url, say)
     assert [(status, signed) for status, _, signed in found] == [(401, False)] * 4
     by_hand(nats_url, noise)
-    until(lambda: metric(gateway, 'observatory_nats_ingest_total{told="let_go"}') >= before + 4 + 12)
+    by_hand(nats_url, broken_head)
+    until(lambda: metric(gateway, 'observatory_nats_ingest_total{told="let_go"}') >= before + 4 + 12 + 1)
     assert of_agent(gateway, "forger") == []
     assert bus_of(gateway)["status"] == "ok"
     failures = [line for line in gateway.http().get("/metrics").text.splitlines() if "nats" in line]
@@ -266,10 +280,12 @@ def test_a_revoked_key_sends_nothing_more_by_nats_s826(gateway: Server, nats_url
     assert len(of_agent(gateway, "revoked")) == 1
 
 
-def test_a_channel_ends_with_its_key_s826(gateway: Server, desk: NatsDesk, tmp_path: Path) -> None:
+def test_a_channel_ends_with_its_key_s826(
+    gateway: Server, desk: NatsDesk, nats_url: str, tmp_path: Path
+) -> None:
     """S826: it hears nothing more, and is told why."""
     made = gateway.http().post("/v1/keys", json={"role": "agent", "label": "short-lived"}).json()
-    agent = Agent("ends", url=desk.url, key=made["key"], data=tmp_path)
+    agent = Agent("ends", url=nats_url, key=made["key"], data=tmp_path)
     desk.agents.append(agent)
     assert agent.listen(PATIENCE_S)
     assert gateway.http().delete(f"/v1/keys/{made['key_id']}").status_code < 300
@@ -299,6 +315,19 @@ def test_a_request_is_done_once_and_only_while_it_is_fresh_s831(gateway: Server,
     found = by_hand(nats_url, ask)
     assert [status for status, _, _ in found] == [201, 401, 401, 400, 403]
     assert [body.get("reason") for _, body, _ in found[1:3]] == ["repeated", "not_fresh"]
+
+
+def test_an_agent_whose_clock_is_wrong_is_told_so_s831(
+    desk: NatsDesk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """S831: not that its key is refused."""
+    monkeypatch.setattr(nats_way, "time", SimpleNamespace(time_ns=lambda: 10**18))
+    caplog.set_level("INFO", "observatory.sdk")
+    late = Agent("late", url=desk.url, key=desk.server.key("agent"), data=tmp_path)
+    desk.agents.append(late)
+    late.listen(0)
+    until(lambda: "clock" in caplog.text)
+    monkeypatch.undo()
 
 
 def test_an_agent_that_nats_forbids_to_speak_is_told_which_permission_it_lacks_s839(
@@ -381,3 +410,18 @@ def test_a_stream_that_is_deleted_is_made_again_and_nothing_is_lost_s836(
     assert agent.flush(PATIENCE_S)
     assert {step.answer(PATIENCE_S).code for step in steps} == {202}
     assert desk.intents() == ["before", *(f"after {n}" for n in range(20))]
+
+
+def test_a_stream_made_with_other_settings_is_given_these_s836(gateway: Server, nats_url: str) -> None:
+    """S836: a larger or smaller one, told at a later start; what cannot be had leaves it as it is."""
+    door = SimpleNamespace(address=nats.address("nats://h/sized"))
+
+    async def prepared(client: Client) -> list[Any]:
+        sizes = []
+        for replicas, size in ((1, 1 << 20), (1, 4 << 20), (3, 2 << 20)):
+            await NatsIngest(cast(Any, door), replicas, size).prepare(client, "house")
+            found = await client.jetstream().stream_info("SIZED_INGEST")
+            sizes.append(found.config.max_bytes)
+        return sizes
+
+    assert by_hand(nats_url, prepared) == [1 << 20, 4 << 20, 4 << 20]

@@ -51,6 +51,7 @@ class NatsChannel:
         self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue(WAITING)
         self._subscription: Subscription | None = None
         self._begun = self._ended = False
+        self._saying = asyncio.Lock()
 
     async def open(self) -> Reply:
         self._subscription = await self._client.subscribe(self._pipe, cb=self._hear)
@@ -136,11 +137,13 @@ class NatsChannel:
             await self._say("close", msgspec.json.encode(told))
 
     async def _say(self, op: Op, body: bytes = b"") -> None:
-        """OSError once the connection is gone, as ASGI wants it."""
+        """OSError once the connection is gone, as ASGI wants it. One frame after another: nothing may come
+        between the parts of one."""
         try:
-            for packet in self._out.packets(op, body):
-                reply = self._pipe if op == "ping" else ""  # told there when nobody hears us
-                await self._client.publish(self._opening.pipe, packet.body, reply, packet.headers)
+            async with self._saying:
+                for packet in self._out.packets(op, body):
+                    reply = self._pipe if op == "ping" else ""  # told there when nobody hears us
+                    await self._client.publish(self._opening.pipe, packet.body, reply, packet.headers)
         except failures() as error:
             self._ended = True
             raise OSError("NATS is away") from error

@@ -2,20 +2,19 @@
 
 Laws: nothing of ours is told to, or done for, a letter whose signature is not that of a key still good; what
 is asked goes through the ASGI application with that key's own rights, so there is no second set of rules. A
-request's repeat is refused (a message's is not: it is answered as the first was). Whoever floods is told to
-come later, and whatever cannot be read is counted and let go.
+request's repeat is refused here (a message's is not: it is answered as the first was). Whoever floods is told
+to come later, and whatever cannot be read is counted and let go. Trouble with the stream ends no channel.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -27,11 +26,11 @@ from observatory.daemons.measures import Measure
 from observatory.errors import StoreError
 from observatory.protocol import nats
 from observatory.protocol.answers import Refused
-from observatory.protocol.asgi import App, exchange
+from observatory.protocol.asgi import App, TooLong, exchange
 from observatory.protocol.clock import from_ns
 from observatory.protocol.nats import Letter, Reply
 from observatory.protocol.nats_pipe import ROOM
-from observatory.protocol.nats_wire import failures
+from observatory.protocol.nats_wire import NoNats, failures
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -40,9 +39,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("observatory.nats")
 GATEWAYS = "gateways"  # the queue group: one of them answers
-AT_ONCE = 512  # requests being answered
+AT_ONCE = 512  # requests being answered, and as many channels being opened
 CHANNELS = 10_000
-SEEN = 100_000  # signatures of requests remembered against repeats
+SEEN = 500_000  # requests remembered in one generation, against repeats: some 50 MB, 2,000 a second
+AGAIN_S = 0.25  # before a stream that was changed under us is looked at again
 REFUSED_S = 30.0  # after so long another house's stream is looked at again
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 HOST = (b"host", b"localhost")  # one that is always ours: nothing of DNS is involved
@@ -65,6 +65,37 @@ NOT_OURS = refused(400, "not_a_letter", "send it with the headers docs/guides/na
 UNKNOWN = refused(401, "unauthorized", "no key that is still good has signed this")
 BUSY = refused(429, "busy", "too many requests wait here; ask again", "1")
 AWAY = refused(503, "not_durable", "the store cannot be reached now; try again", "1")
+FAILED = refused(500, "internal", "the gateway failed; its log says why")
+REPEATED = refused(401, "repeated", "this request was answered already; sign a new one")
+
+
+def too_long(client: Client) -> Reply:
+    told = f"the answer has more than the {client.max_payload} bytes NATS carries; ask by HTTP"
+    return refused(413, "too_large", told)
+
+
+class Repeats:
+    """Which requests were answered here. Each is remembered for as long as it could be fresh (a clock may be
+    ahead as far as behind), in two generations; when they are full, nobody is let in unremembered."""
+
+    def __init__(self) -> None:
+        self._young: set[bytes] = set()
+        self._old: set[bytes] = set()
+        self._since_ns = 0
+
+    def look(self, signature: str, now_ns: int) -> Reply | None:
+        """None the first time; then it is remembered."""
+        if now_ns - self._since_ns > 2 * nats.FRESH_NS:
+            is_late = now_ns - self._since_ns > 4 * nats.FRESH_NS
+            self._old, self._young = set() if is_late else self._young, set()
+            self._since_ns = now_ns
+        mark = bytes.fromhex(signature)[:16]
+        if mark in self._young or mark in self._old:
+            return REPEATED
+        if len(self._young) >= SEEN:
+            return BUSY
+        self._young.add(mark)
+        return None
 
 
 class NatsDoor:
@@ -76,9 +107,9 @@ class NatsDoor:
         self._opened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._channels: set[NatsChannel] = set()
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._repeats = Repeats()
         self.answers: Counter[tuple[str, int]] = Counter()
-        self._asking = 0
+        self._asking = self._opening = 0
         self._hearing: list[Subscription] = []
         self._refusal = ""
         self.ingest = NatsIngest(self, house.settings.nats_replicas, house.settings.nats_stream_bytes)
@@ -98,14 +129,38 @@ class NatsDoor:
 
     async def drain(self) -> None:
         """Take nothing more; what was taken is answered first."""
-        self.ingest.stopping = True
-        for one in self._hearing:  # the other gateways are asked from now on
-            with suppress(*failures()):
-                await one.unsubscribe()
+        await self._hear_no_more()  # the other gateways are asked from now on
+        await self.ingest.stop()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
+    async def _hear_no_more(self) -> None:
+        while self._hearing:
+            with suppress(*failures()):
+                await self._hearing.pop().unsubscribe()
+
     async def _work(self, client: Client) -> None:
+        if not await self._is_ours(client):
+            return
+        asked, opened = partial(self._asked, client), partial(self._channel_asked, client)
+        try:
+            self._hearing.append(await client.subscribe(self.address.request, GATEWAYS, cb=asked))
+            self._hearing.append(await client.subscribe(self.address.channel, GATEWAYS, cb=opened))
+            while True:
+                try:
+                    await self.ingest.pull(client)
+                except (NoNats, TimeoutError) as error:
+                    log.warning("NATS: %s; looked at again", error or "the stream is silent")
+                    await asyncio.sleep(AGAIN_S)
+                if not await self._is_ours(client):
+                    return
+        finally:
+            await self._hear_no_more()
+            for open_one in list(self._channels):
+                open_one.cut()
+
+    async def _is_ours(self, client: Client) -> bool:
+        """Whether the stream is ready for us; when it is another house's, it is left alone for a while."""
         try:
             await self.ingest.prepare(client, await self._house_id())
         except OtherHouse as error:
@@ -113,18 +168,9 @@ class NatsDoor:
                 log.error("%s", error)
             self._refusal = str(error)
             await asyncio.sleep(REFUSED_S)
-            return
+            return False
         self._refusal = ""
-        try:
-            request, channel = self.address.request, self.address.channel
-            self._hearing = [
-                await client.subscribe(request, GATEWAYS, cb=partial(self._asked, client)),
-                await client.subscribe(channel, GATEWAYS, cb=partial(self._channel_asked, client)),
-            ]
-            await self.ingest.pull(client)
-        finally:
-            for open_one in list(self._channels):
-                open_one.cut()
+        return True
 
     # Letters.
 
@@ -142,8 +188,22 @@ class NatsDoor:
             return UNKNOWN
         return Known(letter, signature, key_hash, secret)
 
-    async def carry(self, known: Known, method: str, path: str, query: str = "") -> Reply:
-        """Through the face, as if it had come by HTTP with that key."""
+    async def carry(
+        self, known: Known, method: str, path: str, query: str = "", most_bytes: int | None = None
+    ) -> Reply:
+        """Through the face, as if it had come by HTTP with that key; and as there, whatever fails in it is
+        answered. TooLong when there is more of the answer than may be."""
+        try:
+            return await self._carry(known, method, path, query, most_bytes)
+        except StoreError:
+            return AWAY
+        except TooLong:
+            raise
+        except Exception:  # the face's runner, as uvicorn is: without an answer it would come again for ever
+            log.exception("what came by NATS failed")
+            return FAILED
+
+    async def _carry(self, known: Known, method: str, path: str, query: str, most_bytes: int | None) -> Reply:
         assert self._face is not None
         letter = known.letter
         with self._house.auth.vouched(letter.public, known.key_hash) as proof:
@@ -153,7 +213,7 @@ class NatsDoor:
             if letter.encoding:
                 headers.append((b"content-encoding", letter.encoding.encode()))
             status, told, body = await exchange(
-                self._face, method, path, headers, letter.body, dict(parse_qsl(query))
+                self._face, method, path, headers, letter.body, query, most_bytes=most_bytes
             )
         retry_after = next((text for name, text in told if name.lower() == b"retry-after"), b"")
         return Reply(status, body, retry_after.decode("latin-1"))
@@ -162,8 +222,7 @@ class NatsDoor:
         self, client: Client, subject: str, reply: Reply, signature: str = "", secret: bytes | None = None
     ) -> None:
         if len(reply.body) > client.max_payload - ROOM:
-            told = f"the answer has more than the {client.max_payload} bytes NATS carries; ask by HTTP"
-            reply = refused(413, "too_large", told)
+            reply = too_long(client)
         await client.publish(subject, reply.body, headers=nats.answered(reply, signature, secret))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -187,6 +246,10 @@ class NatsDoor:
         self.spawn(self._request(client, message))
 
     async def _channel_asked(self, client: Client, message: Msg) -> None:
+        if self._opening >= AT_ONCE or len(self._channels) >= CHANNELS:
+            await self._refuse(client, message, "channel", BUSY)
+            return
+        self._opening += 1
         self.spawn(self._open_channel(client, message))
 
     async def _fresh(self, message: Msg) -> Known | Reply:
@@ -200,12 +263,7 @@ class NatsDoor:
         if abs(now_ns - known.letter.time_ns) > nats.FRESH_NS:
             told = f"this was signed more than two minutes from now, {from_ns(now_ns)}: set the clock"
             return refused(401, "not_fresh", told)
-        if known.signature in self._seen:
-            return refused(401, "repeated", "this request was answered already; sign a new one")
-        self._seen[known.signature] = None
-        if len(self._seen) > SEEN:
-            self._seen.popitem(last=False)
-        return known
+        return self._repeats.look(known.signature, now_ns) or known
 
     async def _request(self, client: Client, message: Msg) -> None:
         try:
@@ -222,7 +280,10 @@ class NatsDoor:
         if method not in METHODS or not path.startswith("/v1/"):
             reply = refused(400, "bad_request", "a call is a method and a path under /v1/")
         else:
-            reply = await self.carry(known, method, path, query)
+            try:
+                reply = await self.carry(known, method, path, query, client.max_payload - ROOM)
+            except TooLong:
+                reply = too_long(client)
         self.answers["request", reply.status] += 1
         if known.letter.reply:
             await self.answer(client, known.letter.reply, reply, known.signature, known.secret)
@@ -235,7 +296,10 @@ class NatsDoor:
             await self.answer(client, message.reply, reply)
 
     async def _open_channel(self, client: Client, message: Msg) -> None:
-        known = await self._fresh(message) if len(self._channels) < CHANNELS else BUSY
+        try:
+            known = await self._fresh(message)
+        finally:
+            self._opening -= 1
         if not isinstance(known, Reply):
             try:
                 opening = msgspec.json.decode(known.letter.body, type=Opening)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -18,11 +20,14 @@ from observatory.daemons.measures import Measure
 from observatory.errors import ObservatoryError, StoreError
 from observatory.protocol import nats
 from observatory.protocol.nats import Reply
-from observatory.protocol.nats_wire import NoNats
+from observatory.protocol.nats_wire import NoNats, failures
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+    from nats.js import JetStreamContext
+    from nats.js.api import StreamConfig
 
 log = logging.getLogger("observatory.nats")
 CONSUMER = "gateways"
@@ -31,6 +36,7 @@ IN_FLIGHT = 64  # batches of one gateway on their way
 ACK_WAIT_S = 30.0
 MAX_PENDING = 1_024  # of all gateways
 EXPIRES_S, HEARTBEAT_S = 10.0, 2.0
+GIVE_BACK_S = 1.0
 NANO = 1_000_000_000
 LATER_S = 1.0  # before what cannot be stored now comes again
 ENOUGH = 10  # times a message may fail by a fault of ours before it makes room for others
@@ -59,8 +65,11 @@ class NatsIngest:
         self._door, self._replicas, self._stream_bytes = door, replicas, stream_bytes
         self._in_flight = 0
         self._room = asyncio.Event()
+        self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()  # never more than were asked for
+        self._hearing: Subscription | None = None
         self.stopping = False
         self.trouble = ""
+        self._failed: Counter[int] = Counter()
         self._done = {"acknowledged": 0, "put off": 0, "let go": 0}
 
     def measures(self) -> list[Measure]:
@@ -143,18 +152,62 @@ class NatsIngest:
                 log.info("the NATS stream %s was made", address.stream)
             except BadRequestError:  # another gateway was faster; or it cannot be made, which this tells
                 found = await js.stream_info(address.stream)
-        return (found.config.metadata or {}).get(HOUSE, "")
+        owner = (found.config.metadata or {}).get(HOUSE, "")
+        if owner == house_id:
+            await self._adjust(js, found.config, config)
+        return owner
+
+    async def _adjust(self, js: JetStreamContext, found: StreamConfig, wanted: StreamConfig) -> None:
+        """A stream of ours that was made with other settings is given these; if it cannot be, it does as it
+        is, for nothing is kept only there."""
+        from nats.js.errors import APIError
+
+        names = ("subjects", "max_bytes", "num_replicas", "discard")
+        changed = {name: getattr(wanted, name) for name in names}
+        if all(getattr(found, name) == value for name, value in changed.items()):
+            return
+        try:
+            await js.update_stream(found.evolve(**changed))
+            log.info("the NATS stream %s has the size and copies of these settings now", wanted.name)
+        except APIError as error:
+            log.warning("the NATS stream %s stays as it was made: %s", wanted.name, error.description)
 
     # The queue.
 
     async def pull(self, client: Client) -> None:
-        """For ever, or until the stream is gone (NoNats) or NATS is."""
-        arrived: asyncio.Queue[Msg] = asyncio.Queue()
+        """For ever, or until the stream is gone (NoNats) or NATS is. What has come and was not looked at when
+        it ends goes back."""
         inbox = client.new_inbox()
-        await client.subscribe(inbox, cb=arrived.put)
+        self._hearing = await client.subscribe(inbox, cb=self._arrived.put)
+        try:
+            await self._pull(client, inbox)
+            await asyncio.Event().wait()  # stopping: nothing more is asked for
+        finally:
+            await self._give_back()
+
+    async def stop(self) -> None:
+        """Ask for nothing more, and give back what was not begun."""
+        self.stopping = True
+        await self._give_back()
+        self._room.set()
+        self._arrived.put_nowait(None)
+
+    async def _give_back(self) -> None:
+        hearing, self._hearing = self._hearing, None
+        with suppress(*failures()):
+            async with asyncio.timeout(GIVE_BACK_S):
+                if hearing is not None:
+                    await hearing.drain()  # type: ignore[no-untyped-call]
+        while not self._arrived.empty():
+            message = self._arrived.get_nowait()
+            if message is not None and message.reply.startswith("$JS.ACK."):
+                with suppress(*failures()):
+                    await message.nak()
+
+    async def _pull(self, client: Client, inbox: str) -> None:
         api = f"$JS.API.CONSUMER.MSG.NEXT.{self._door.address.stream}.{CONSUMER}"
-        while True:
-            while self._in_flight >= IN_FLIGHT or self.stopping:
+        while not self.stopping:
+            while self._in_flight >= IN_FLIGHT and not self.stopping:
                 self._room.clear()
                 await self._room.wait()
             left = IN_FLIGHT - self._in_flight
@@ -166,7 +219,9 @@ class NatsIngest:
             await client.publish(api, msgspec.json.encode(asked), reply=inbox)
             while left and not self.stopping:
                 async with asyncio.timeout(HEARTBEAT_S * 3):
-                    message = await arrived.get()
+                    message = await self._arrived.get()
+                if message is None:
+                    return
                 if message.reply.startswith("$JS.ACK."):
                     left -= 1
                     self._in_flight += 1
@@ -209,7 +264,7 @@ class NatsIngest:
         if reply.status in (429, 503):
             return await self._put_off(message, reply.retry_after)
         if reply.status >= 500:
-            if message.metadata.num_delivered < ENOUGH:
+            if not self._has_failed_enough(message.metadata.sequence.stream):
                 return await self._put_off(message)
             log.error("a message by NATS failed here %d times and is let go; its agent keeps it", ENOUGH)
             return await self._end(message)
@@ -219,6 +274,16 @@ class NatsIngest:
             return await self._end(message)
         self._done["acknowledged"] += 1
         return await message.ack()
+
+    def _has_failed_enough(self, number: int) -> bool:
+        """Counted here: NATS counts deliveries, also those that only waited for the database."""
+        if len(self._failed) > MAX_PENDING:  # most were let go by other gateways meanwhile
+            self._failed.clear()
+        self._failed[number] += 1
+        if self._failed[number] < ENOUGH:
+            return False
+        del self._failed[number]
+        return True
 
     async def _put_off(self, message: Msg, retry_after: str = "") -> None:
         self._done["put off"] += 1

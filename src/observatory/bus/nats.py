@@ -3,7 +3,7 @@
 Law: as in memory, a notice is a level. Of each tenant the newest is sent, nothing queues behind a slow
 network, and `publish` never waits. What another gateway says only wakes: the number told on is read from
 the record, so a false notice can cost one look and nothing else. After every new connection all levels are
-said again, for NATS keeps none of them.
+said again, and the others are asked for theirs, for NATS keeps none of them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from observatory.bus.memory import MemoryBus
 from observatory.bus.nats_line import NatsLine
 from observatory.errors import StoreError
 from observatory.ports import Notice
+from observatory.protocol.nats_wire import failures
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -36,6 +37,8 @@ Head = Callable[[str], Awaitable[tuple[int, str]]]
 
 
 class _Levels(msgspec.Struct):
+    """No level at all is a question: who says it has just come, and has missed what the others said."""
+
     house: str
     gateway: str
     levels: dict[str, int]
@@ -75,10 +78,19 @@ class NatsBus:
 
     async def _work(self, client: Client) -> None:
         self._house = self._house or await self._house_of()
-        await client.subscribe(self._line.address.notice, cb=self._hear)
+        notices = self._line.address.notice
+        hearing = await client.subscribe(notices, cb=self._hear)
+        try:
+            await client.publish(notices, msgspec.json.encode(_Levels(self._house, self._gateway, {})))
+            self._say_all()
+            await self._say(client)
+        finally:
+            with suppress(*failures()):
+                await hearing.unsubscribe()
+
+    def _say_all(self) -> None:
         self._unsaid.update(self._levels)
         self._speak.set()
-        await self._say(client)
 
     async def _say(self, client: Client) -> None:
         while True:
@@ -100,6 +112,8 @@ class NatsBus:
             return  # noise: whoever it is learns nothing, and the clock wakes readers all the same
         if told.house != self._house or told.gateway == self._gateway or len(told.levels) > LEVELS:
             return
+        if not told.levels:
+            self._say_all()
         for tenant_id, number in told.levels.items():
             known = max(self._levels.get(tenant_id, 0), self._heard.get(tenant_id, 0))
             if number > known and len(self._heard) < HEARD and _TENANT(tenant_id):

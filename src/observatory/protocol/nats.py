@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import secrets
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from observatory.errors import ObservatoryError
 
@@ -24,6 +25,7 @@ FRESH_NS = 120 * 1_000_000_000  # how far apart clocks may be where a repeat wou
 KEY, TIME, CALL = "Observatory-Key", "Observatory-Time", "Observatory-Call"
 REPLY, SIGNATURE = "Observatory-Reply", "Observatory-Signature"
 STATUS, AGAIN = "Observatory-Status", "Observatory-Retry-After"
+WAIT = (401, 429, 503)  # what a gateway may have to say before it knows who asks
 KIND, ENCODING = "Content-Type", "Content-Encoding"
 SEQ, OP = "Observatory-Seq", "Observatory-Op"
 _PREFIX = re.compile(r"[a-z0-9_-]{1,32}").fullmatch
@@ -108,6 +110,26 @@ def _server(scheme: str, host: str) -> str:
     return f"{scheme}://{user + '@' if user else ''}{shown}:{port or 4222}"
 
 
+class Login(NamedTuple):
+    """One server of an address, and what it wants to see of us."""
+
+    url: str
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+
+
+def login(server: str) -> Login:
+    """As `address` gives it; what was percent-encoded is plain here, for nats-py would send it as it is."""
+    scheme, _, rest = server.partition("://")
+    who, at, host = rest.rpartition("@")
+    user, colon, password = who.partition(":")
+    if not at:
+        return Login(server)
+    url = f"{scheme}://{host}"
+    return Login(url, unquote(user), unquote(password)) if colon else Login(url, token=unquote(user))
+
+
 class Letter(NamedTuple):
     """What an agent says or asks by NATS. `reply` is where the answer goes, `call` what is asked."""
 
@@ -186,6 +208,11 @@ def opened(subject: str, headers: Mapping[str, str] | None, body: bytes) -> tupl
     return Letter(subject, public, int(time_text), call, reply, body, kind, encoding), signature
 
 
+def inbox(public: str) -> str:
+    """A new one of whoever holds that key: NATS may let each hear below its own and nowhere else."""
+    return f"_INBOX.{public}.{secrets.token_hex(11)}"
+
+
 def is_inbox(text: str) -> bool:
     """Where answers may go. Nowhere else: a gateway must not be made to speak where its asker may not."""
     tokens = text.split(".")
@@ -210,8 +237,8 @@ def answered(reply: Reply, signature: str, secret: bytes | None) -> dict[str, st
 def read_answer(
     headers: Mapping[str, str] | None, body: bytes, signature: str, secret: bytes
 ) -> Reply | None:
-    """What the gateway answered to that letter. Without its signature only a refusal of the key is believed,
-    for that can make an agent wait but never forget."""
+    """What the gateway answered to that letter. Without its signature only that the key is refused, or that
+    nothing can be done now, is believed: it can make an agent wait but never forget."""
     given = headers or {}
     status = given.get(STATUS, "")
     if len(status) != 3 or not status.isdecimal():
@@ -220,7 +247,7 @@ def read_answer(
     reply = Reply(int(status), body, retry_after if retry_after.isascii() else "")
     if SIGNATURE in given and is_signed(secret, given[SIGNATURE], *_answer_parts(reply, signature)):
         return reply
-    return reply if reply.status == 401 and SIGNATURE not in given else None
+    return reply if reply.status in WAIT and SIGNATURE not in given else None
 
 
 def _answer_parts(reply: Reply, signature: str) -> tuple[bytes, ...]:

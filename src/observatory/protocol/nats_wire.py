@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from observatory.errors import ObservatoryError
+from observatory.protocol.nats import login
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -59,8 +60,8 @@ def _client() -> type[Client]:
     class Wary(Client):
         async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
             server = self._current_server
-            is_demanded = initial_connection and server is not None and server.uri.scheme == "tls"
-            if is_demanded and not info.get("tls_required"):  # the next thing sent would be the password
+            demanded = initial_connection and server is not None and server.uri.scheme == "tls"
+            if demanded and not info.get("tls_required"):  # the next thing sent would be the password
                 raise NoNats("the server offers no TLS, and tls:// demands it")
             await super()._process_info(info, initial_connection)
 
@@ -82,7 +83,7 @@ async def connect(
     """NoNats when it cannot be had."""
     check_installed()
     closed = asyncio.Event()
-    client = _client()()
+    client, to = _client()(), login(server)
     is_trying = True
 
     async def on_closed() -> None:
@@ -98,7 +99,10 @@ async def connect(
     try:
         async with asyncio.timeout(timeout_s):
             await client.connect(
-                [server],
+                [to.url],
+                user=to.user,
+                password=to.password,
+                token=to.token,
                 name=name,
                 allow_reconnect=False,
                 connect_timeout=timeout_s,  # type: ignore[arg-type]  # waited for as seconds

@@ -27,7 +27,7 @@ async def listen(
     try:
         async with way.channel(agent_id, timeout_s) as pipe:
             if isinstance(pipe, Reply):
-                raise NoChannel(unsent(pipe.status, pipe.retry_after or None))
+                raise NoChannel(_refused(pipe))
 
             async def send(ids: list[str]) -> None:
                 try:
@@ -42,6 +42,14 @@ async def listen(
                 raise NoChannel(unsent(pipe.ended.code - 4000, None))
     except NoNats as exc:
         raise NoChannel(Unsent(f"{exc} at {place}")) from exc
+
+
+def _refused(reply: Reply) -> Unsent:
+    """A clock that is wrong must not be taken for a key that is."""
+    if reply.status == 401 and b'"not_fresh"' in reply.body:
+        told = "this machine's clock and the gateway's are more than two minutes apart: set it"
+        return Unsent(told, needs_a_person=True)
+    return unsent(reply.status, reply.retry_after or None)
 
 
 async def asked(

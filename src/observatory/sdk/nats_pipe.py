@@ -30,9 +30,10 @@ class Closed(msgspec.Struct):
 
 
 class Pipe:
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, inbox: str) -> None:
         self._wire = wire
-        self.inbox = wire.client.new_inbox()
+        self.inbox = inbox
+        self._saying = asyncio.Lock()
         self._arrived: asyncio.Queue[Msg] = asyncio.Queue(WAITING)
         self._subscription: Subscription | None = None
         self._there = ""
@@ -113,11 +114,13 @@ class Pipe:
                 await self._say("ping")
 
     async def _say(self, op: Op, body: bytes = b"") -> None:
+        """One frame after another: nothing may come between the parts of one."""
         assert self._out is not None
         try:
-            for packet in self._out.packets(op, body):
-                reply = self.inbox if op == "ping" else ""  # told there when nobody hears us
-                await self._wire.client.publish(self._there, packet.body, reply, packet.headers)
+            async with self._saying:
+                for packet in self._out.packets(op, body):
+                    reply = self.inbox if op == "ping" else ""  # told there when nobody hears us
+                    await self._wire.client.publish(self._there, packet.body, reply, packet.headers)
         except failures() as error:
             raise NoNats(why(error)) from error
 

@@ -1,8 +1,9 @@
 """The way by NATS: one connection of this process for each address and key, and signed letters over it.
 
 Law: the key never leaves; only what it signed does. A letter is answered by whichever gateway takes it, and
-only an answer signed with the same key is believed. Everything here runs on the background loop. When the
-connection breaks, whoever waits for an answer is told at once; the next who needs it connects again.
+only an answer signed with the same key is believed. All answers come below `_INBOX.<key's public part>`, so
+that NATS can be told who may hear what. Everything here runs on the background loop. When the connection
+breaks, whoever waits for an answer is told at once; the next who needs it connects again.
 """
 
 import asyncio
@@ -66,11 +67,19 @@ class NatsWay:
         async with self._making:
             if self._wire is None or self._wire.closed.is_set() or self._wire.client.is_closed:
                 made = await self._servers.connect("observatory agent", self._note)
-                self._inbox = f"_INBOX.{secrets.token_hex(11)}"
-                await made.client.subscribe(f"{self._inbox}.*", cb=self._arrived)
+                self._inbox = self.inbox()
+                try:
+                    await made.client.subscribe(f"{self._inbox}.*", cb=self._arrived)
+                except failures() as error:
+                    await close(made)
+                    raise NoNats(why(error)) from error
                 self._wire = made
                 self._watch = asyncio.create_task(self._cut(made))
             return self._wire
+
+    def inbox(self) -> str:
+        """A new one, of this key."""
+        return nats.inbox(self.public)
 
     def _note(self, error: BaseException) -> None:
         """What NATS forbids it says beside the matter: whoever then waits in vain is told of it."""
@@ -91,6 +100,7 @@ class NatsWay:
         for one in list(self._waiting.values()):
             with contextlib.suppress(asyncio.QueueFull):
                 one.arrived.put_nowait(None)
+        await close(wire)  # what it may have left behind
 
     async def _arrived(self, message: "Msg") -> None:
         if (one := self._waiting.get(message.subject)) is not None:
@@ -139,7 +149,7 @@ class NatsWay:
     async def channel(self, agent_id: str, timeout_s: float) -> AsyncIterator[Pipe | Reply]:
         """An agent's channel; or what was answered instead."""
         wire = await self.wire()
-        pipe = Pipe(wire)
+        pipe = Pipe(wire, self.inbox())
         try:
             await pipe.listen()
             asked = msgspec.json.encode({"agent_id": agent_id, "pipe": pipe.inbox})

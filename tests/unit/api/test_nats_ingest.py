@@ -24,8 +24,8 @@ class Message:
 
     def __init__(self, happened: list[str], subject: str = "o.ingest.pub") -> None:
         self.subject, self.happened = subject, happened
-        self.headers = {nats.REPLY: INBOX}
-        self.metadata = SimpleNamespace(num_delivered=1)
+        self.headers, self.reply = {nats.REPLY: INBOX}, ""
+        self.metadata = SimpleNamespace(num_delivered=99, sequence=SimpleNamespace(stream=7))
 
     async def ack(self) -> None:
         self.happened.append("ack")
@@ -104,11 +104,16 @@ def test_the_stream_hears_of_it_after_the_commit_and_after_the_verdict_s827_s828
 
 
 def test_a_message_we_fail_on_again_and_again_makes_room_for_others_s828() -> None:
-    """S828: its agent has no verdict and keeps it."""
+    """S828: its agent has no verdict and keeps it. That it had to wait before is no failure of its own."""
     happened: list[str] = []
-    message = Message(happened)
-    message.metadata.num_delivered = 10
-    assert judged(Door(Reply(500, b"{}"), happened), message) == ["committed", "answer 500", "term"]
+
+    async def run() -> None:
+        ingest = NatsIngest(cast(Any, Door(Reply(500, b"{}"), happened)), 1, 1 << 20)
+        for _ in range(10):
+            await ingest._take(cast(Any, None), cast(Any, Message(happened)))
+
+    asyncio.run(run())
+    assert happened[2::3] == ["nak 1.0"] * 9 + ["term"]
 
 
 def test_a_stranger_s_letter_leaves_the_stream_unread_s825() -> None:
@@ -126,3 +131,47 @@ def test_a_key_speaks_on_its_own_subject_only_s825() -> None:
 def test_a_gateway_that_stops_gives_back_what_it_had_not_begun_s828() -> None:
     happened: list[str] = []
     assert judged(Door(Reply(202, b""), happened), Message(happened), stopping=True) == ["nak None"]
+
+
+class Queue:
+    """The connection as the queue uses it: one subscription, and what is asked for."""
+
+    max_payload = 1 << 20
+
+    def __init__(self, happened: list[str]) -> None:
+        self.happened = happened
+
+    def new_inbox(self) -> str:
+        return INBOX
+
+    async def subscribe(self, subject: str, cb: Any) -> Queue:
+        self.happened.append("subscribed")
+        return self
+
+    async def publish(self, subject: str, body: bytes, reply: str = "") -> None:
+        self.happened.append("asked")
+
+    async def drain(self) -> None:
+        self.happened.append("left")
+
+
+@pytest.mark.parametrize("way", ["stopped", "broken"])
+def test_what_had_come_unlooked_at_goes_back_and_nothing_stays_subscribed_s828(way: str) -> None:
+    """S828: else it would lie for as long as the stream waits for an acknowledgement."""
+    happened: list[str] = []
+
+    async def run() -> None:
+        ingest = NatsIngest(cast(Any, Door(Reply(202, b""), happened)), 1, 1 << 20)
+        ingest._in_flight = 64  # no room: what comes is not looked at
+        pulling = asyncio.create_task(ingest.pull(cast(Any, Queue(happened))))
+        await asyncio.sleep(0)  # it begins
+        message = Message(happened)
+        message.reply = "$JS.ACK.x"
+        ingest._arrived.put_nowait(cast(Any, message))
+        if way == "stopped":
+            await ingest.stop()
+        pulling.cancel()
+        await asyncio.gather(pulling, return_exceptions=True)
+
+    asyncio.run(run())
+    assert happened == ["subscribed", "left", "nak None"]

@@ -40,6 +40,21 @@ def test_an_address_is_read_and_shown_without_its_secrets_s820_s839(
     assert "u:p" not in repr(found) and "tok" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("server", "login"),
+    [
+        ("nats://h:1", ("nats://h:1", None, None, None)),
+        ("tls://u:p%40%2C%3A%2F@h:1", ("tls://h:1", "u", "p@,:/", None)),
+        ("nats://tok%40en@[::1]:9", ("nats://[::1]:9", None, None, "tok@en")),
+        ("nats://u:@h:1", ("nats://h:1", "u", "", None)),
+    ],
+)
+def test_what_was_percent_encoded_in_an_address_is_shown_to_the_server_plain_s820(
+    server: str, login: tuple[str | None, ...]
+) -> None:
+    assert nats.login(server) == login
+
+
 BAD = """nats nats:// nats:///p http://h nats://h:x nats://h:99999 nats://h, nats://h/A nats://h/a.b nats://h/a/b
 nats://h?x=1 nats://:hush@"""
 
@@ -92,7 +107,7 @@ def test_answers_go_to_inboxes_only_s832() -> None:
 
 
 def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
-    """S830: without a signature nothing but a refusal of the key, which makes nobody forget anything."""
+    """S830: without a signature nothing but that it must wait, which makes nobody forget anything."""
     signature = nats.sealed(LETTER, SECRET)[nats.SIGNATURE]
     good = Reply(202, b'{"status":"accepted"}', "1")
     headers = nats.answered(good, signature, SECRET)
@@ -111,7 +126,9 @@ def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
         (401, True),
         (403, False),
         (409, False),
-        (503, False),
+        (429, True),
+        (500, False),
+        (503, True),
     ):
         unsigned = nats.answered(Reply(status, b"{}"), signature, None)
         assert (read(unsigned, b"{}") is not None) is believed
