@@ -314,6 +314,8 @@ def test_bindings_are_refused_in_words_and_need_an_operator_s861_s863(
     done = observatory("certificates", "bind", "refused-1", "--file", file, *where)
     assert done.returncode == 0 and "fingerprint" in done.stdout, done.stderr
     assert observatory("certificates", "bind", "refused-1", *where).returncode == 2
+    key = observatory("certificates", "bind", "refused-1", "--file", f"{files.path}/server.key", *where)
+    assert key.returncode == 1 and "holds no certificate" in key.stderr, "a key is not sent to be looked at"
     undone = observatory("certificates", "unbind", "refused-1", "--yes", *where)
     assert undone.returncode == 0 and "no certificate any more" in undone.stdout
 
