@@ -1,7 +1,8 @@
 """The system's authorities are read once by a process of the tests, and not by each of its HTTP clients.
 
 Reading them takes 30 ms of CPU; a test opens clients by the dozen, and nearly all of them speak plain HTTP.
-Whoever trusts by the environment reads anew: there the answer may change.
+Whoever trusts by the environment reads anew: there the answer may change. Who gives a context a further
+authority must have one of their own (`read`), or every other client of the process believes it too.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import Any
 
 import httpcore2
 
-_read = httpcore2.default_ssl_context
+read = httpcore2.default_ssl_context
 
 
 @cache
 def system() -> ssl.SSLContext:
-    return _read(_trust_env=False)
+    return read(_trust_env=False)
 
 
 def _kept(*, _trust_env: bool = True) -> ssl.SSLContext:
-    return _read(_trust_env=True) if _trust_env else system()
+    return read(_trust_env=True) if _trust_env else system()
 
 
 def read_once() -> None:

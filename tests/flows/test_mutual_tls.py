@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import socket
 import ssl
@@ -93,7 +94,8 @@ def test_clients_of_ours_show_their_certificate_and_say_what_is_wrong_without_s8
         agent.step("One", status="success")
         assert agent.flush(20) and not agent.rejections
         body = {"kind": "uri", "value": name_of("sdk-1")}
-        first = http.put("/v1/agents/sdk-1/certificate", json=body).json()["shown"]["fingerprint"]
+        assert http.put("/v1/agents/sdk-1/certificate", json=body).status_code == 200
+        first = until(lambda: http.get("/v1/agents/sdk-1/certificate").json()["shown"])["fingerprint"]
         files.agent("sdk-1")
         agent.step("Two", status="success")
         assert agent.flush(20) and not agent.rejections
@@ -164,6 +166,11 @@ def test_a_newcomer_makes_the_files_in_one_command_and_nothing_is_overwritten_s8
     renewed = read(read_pem((place / "ada.crt").read_bytes())[0])
     assert renewed.names == (f"uri:{name_of('ada')}",)
     assert before["ada.crt"] != (place / "ada.crt").read_bytes()
+    assert observatory("tls", "agent", str(place), "CA").returncode == 2, "one name on some disks"
+    assert observatory("tls", "server", str(place), "--host", "two.example").returncode == 0
+    assert asyncio.run(tls.look()) and tls.names == ["localhost", "gateway.example", "two.example"]
+    assert before["server.crt"] != (place / "server.crt").read_bytes()
+    assert before["ca.key"] == (place / "ca.key").read_bytes()
 
 
 def wire_certificate(gateway: Secured, shown: tuple[str, str]) -> str:

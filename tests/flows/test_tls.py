@@ -10,9 +10,11 @@ import ssl
 import uuid
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -23,6 +25,7 @@ from observatory.cli.authority import name_of
 from observatory.daemons.outward import Outward, Unreachable
 from observatory.protocol.certificates import read
 from observatory.sdk.errors import NotConfigured
+from tests import authorities
 from tests.certifying import Folder, Secured
 from tests.flows.server import observatory
 from tests.flows.test_mcp_stdio import LIST, Bridge
@@ -78,7 +81,7 @@ def span(agent_id: str) -> Json:
 
 @pytest.mark.req(248)
 def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s857(
-    gateway: Secured, files: Folder, tmp_path: Path
+    gateway: Secured, files: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S855: terminal, SDK, live socket, MCP and verify; S857: what a browser is told."""
     assert gateway.url.startswith("https://")
@@ -99,6 +102,7 @@ def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s8
     with Bridge(tmp_path, "--data", str(gateway.folder)) as bridge:
         assert bridge.ask(LIST)["id"] == "a"
     asked = f"https://localhost:{gateway.port}/healthz"  # as a peer that witnesses us asks
+    monkeypatch.setattr(httpcore2, "default_ssl_context", authorities.read)  # the peer adds to what it reads
     peer = Outward([f"localhost:{gateway.port}"], authority=files.ca)
     assert asyncio.run(peer.get(asked)).code == 200
     with pytest.raises(Unreachable):
@@ -147,13 +151,20 @@ def test_a_bound_agent_is_heard_by_every_door_only_with_its_certificate_s858_s86
     name, mine, another = "bound-1", files.agent("bound-1"), files.agent("eve")
     admin = gateway.http("operator")
     with gateway.showing(None) as bare:
-        assert bare.post("/v1/messages", json=said(name)).status_code == 202
+        first = bare.post("/v1/messages", json=said(name))
+        assert first.status_code == 202
         key = {"Authorization": f"Bearer {gateway.key('agent')}"}
         path = f"{gateway.socket_url}/v1/agents/{name}/channel"
         with connect(path, additional_headers=key, ssl=files.context()) as channel:
             assert json.loads(channel.recv(20))["type"] == "hello"
             body = {"kind": "uri", "value": name_of(name)}
-            bound = admin.put(f"/v1/agents/{name}/certificate", json=body)
+            with ThreadPoolExecutor(1) as apart:
+                polls = apart.submit(bare.get, f"/v1/agents/{name}/inbox", params={"wait": 20})
+                until(lambda: "observatory_agent_channels 2" in gateway.http("admin").get("/metrics").text)
+                bound = admin.put(f"/v1/agents/{name}/certificate", json=body)
+                prompt = {"agent_id": name, "prompt": "for its own ears"}
+                told = admin.post(f"/v1/sessions/{first.json()['session_id']}/inject", json=prompt)
+                assert (told.status_code, polls.result().status_code) == (202, 403), polls.result().text
             assert bound.status_code == 200 and bound.json()["binding"]["kind"] == "uri"
             with pytest.raises(ConnectionClosed) as closed:
                 channel.recv(20)
@@ -179,8 +190,8 @@ def test_a_bound_agent_is_heard_by_every_door_only_with_its_certificate_s858_s86
     refused = [one["body"] for one in trail if one["body"].get("reason") == "certificate_required"]
     assert {one["shown"] for one in refused} == {None, fingerprint(another)}
     behind_a_proxy(gateway, proxy, mine, name)
-    standing = admin.get(f"/v1/agents/{name}/certificate").json()
-    assert standing["shown"]["subject"] == "CN=bound-1" and standing["shown"]["agents"] == [name]
+    shown = until(lambda: admin.get(f"/v1/agents/{name}/certificate").json()["shown"])
+    assert shown["subject"] == "CN=bound-1" and shown["agents"] == [name]
     assert admin.delete(f"/v1/agents/{name}/certificate").json()["binding"] is None
     with gateway.showing(None) as bare:
         assert bare.post("/v1/messages", json=said(name)).status_code == 202
@@ -228,6 +239,23 @@ def behind_a_proxy(gateway: Secured, proxy: tuple[str, str], mine: tuple[str, st
         for bad in ((good, good), ("nonsense",), (":AAAA:",), (":" + "A" * 20_000 + ":",)):
             answer = sent(*bad)
             assert (answer.status_code, answer.json()["reason"]) == (400, "bad_client_cert")
+    assert b" 403 " in after_its_body(gateway, proxy, name, f"client-cert: {good}").partition(b"\r\n")[0]
+
+
+def after_its_body(gateway: Secured, shown: tuple[str, str], name: str, trailer: str) -> bytes:
+    """The answer to a message in chunks that says one more header behind them; some proxies let them pass."""
+    body = json.dumps(said(name))
+    head = (
+        f"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {gateway.key('agent')}\r\n"
+    )
+    head += "content-type: application/json\r\ntransfer-encoding: chunked\r\ntrailer: client-cert\r\n\r\n"
+    with (
+        socket.create_connection(("127.0.0.1", gateway.port)) as raw,
+        gateway.files.context(shown).wrap_socket(raw, server_hostname="localhost") as wire,
+    ):
+        wire.settimeout(20)
+        wire.sendall(f"{head}{len(body):x}\r\n{body}\r\n0\r\n{trailer}\r\n\r\n".encode())
+        return wire.recv(65_536)
 
 
 @pytest.mark.req(201)
@@ -303,6 +331,8 @@ def test_bindings_are_refused_in_words_and_need_an_operator_s861_s863(
     done = observatory("certificates", "bind", "refused-1", "--file", file, *where)
     assert done.returncode == 0 and "fingerprint" in done.stdout, done.stderr
     assert observatory("certificates", "bind", "refused-1", *where).returncode == 2
+    key = observatory("certificates", "bind", "refused-1", "--file", f"{files.path}/server.key", *where)
+    assert key.returncode == 1 and "holds no certificate" in key.stderr, "a key is not sent to be looked at"
     undone = observatory("certificates", "unbind", "refused-1", "--yes", *where)
     assert undone.returncode == 0 and "no certificate any more" in undone.stdout
 

@@ -286,6 +286,10 @@ async def read_inbox(
     welcome = await arrive(house, principal, agent_id, None)
     async with house.dispatcher.open(principal.tenant_id, welcome) as channel:
         found = await _poll(channel, wait, limit)
+        if wait and found and channel.is_doubtful:  # much may have changed while it waited
+            await _listener(request, house, agent_id)
+            if not await may_speak(house, principal, agent_id, True):
+                raise Refusal(403, "certificate_required", NOT_SHOWN)
     return json({"items": [item_of(delivery) for delivery in found[:limit]]})
 
 

@@ -62,6 +62,12 @@ class _Http(HttpToolsProtocol):
         if self._tls is not None and shown is not None:
             self.app = carrying(self.app, shown, self._tls.proxies)
 
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        # Uvicorn puts what follows a body in chunks into the same list: a stranger's word behind a proxy's
+        # own would count as a header said before it (RFC 9110, 6.5.1).
+        self.scope["headers"] = [*self.headers]
+
 
 class _Farewell(WebSocketsSansIOProtocol):
     def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:

@@ -143,6 +143,17 @@ def read_authority(folder: Path) -> Pair:
     return Pair(certificate, key)
 
 
+def hosts_of(folder: Path) -> list[str]:
+    """Names and addresses of the gateway's certificate there; OSError or ValueError when there is none."""
+    found = x509.load_pem_x509_certificate((folder / "server.crt").read_bytes())
+    try:
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    addresses = [str(one) for one in names.get_values_for_type(x509.IPAddress)]
+    return [*names.get_values_for_type(x509.DNSName), *addresses]
+
+
 def write_pair(folder: Path, name: str, pair: Pair, chain: bytes = b"", replace: bool = False) -> None:
     """`name.crt` and `name.key`; FileExistsError when one is there and nobody said that it may go.
 

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from observatory.cli.asking import Json, Yes, confirm, hand, path_of, tell, when
 from observatory.cli.door import ANY, Gateway
 from observatory.cli.terminal import CommandFailed, Misused, note, show_json, show_table
+from observatory.protocol.certificates import NotACertificate, read, read_pem
 
 certificates = App(name="certificates", help="Certificates: list, show, bind, unbind.")
 Agent = Annotated[str, Parameter(help="The agent's id.")]
@@ -90,10 +91,10 @@ def bind(
     for kind, value in given.items():
         body = {"kind": kind, "value": value}
     if file is not None:
-        try:
-            body = {"pem": file.read_text()}
-        except (OSError, UnicodeDecodeError):
-            raise CommandFailed(f"{file} cannot be read, or is no PEM") from None
+        try:  # read here: such a file may hold the key too, which is nobody's business
+            body = {"kind": "fingerprint", "value": read(read_pem(file.read_bytes())[0]).fingerprint}
+        except (OSError, NotACertificate):
+            raise CommandFailed(f"{file} cannot be read, or holds no certificate in PEM form") from None
     with hand(gateway, json) as door:
         answer = door.ask("PUT", path_of("agents", agent, "certificate"), body)
     binding = answer["binding"]

@@ -1,7 +1,8 @@
 """Certificates at work: who showed which is noted behind the requests, and what ends soon is a level.
 
 Laws: noting costs a request one look into memory; it is written at first sight of a key with a certificate
-and then once a minute, and when the store is away it waits, bounded. What was not verified never comes here.
+and then once a minute, all that came within a second together, and when the store is away it waits, bounded.
+What was not verified never comes here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ AGAIN_S = 60.0
 MOST_KNOWN = 10_000  # pairs of key and certificate whose last note is remembered
 MOST_WAITING = 2_000  # certificates that wait to be written; beyond it a note comes again with the next use
 RETRY_S = 5.0
+TOGETHER_S = (
+    1.0  # a thousand agents, noted one by one, would each cost the tenant's lane a look at all places
+)
+SEEN_S = 3_600.0  # one nobody showed for so long was rotated out, for all the metric knows
 log = logging.getLogger("observatory.tls")
 
 
@@ -69,6 +74,7 @@ class Certificates:
             await self._wake.wait()
             try:
                 await self.write()
+                await asyncio.sleep(TOGETHER_S)
             except ObservatoryError as error:
                 log.warning("certificates that were shown wait to be noted: %s", error)
                 await asyncio.sleep(RETRY_S)
@@ -144,7 +150,8 @@ class Certificates:
         made.append(
             Measure("observatory_certificates_waiting", "gauge", "Waiting to be noted", len(self._waiting))
         )
-        ends = [at for _, at in self._noted.values()]
+        since = time.monotonic() - SEEN_S
+        ends = [at for seen, at in self._noted.values() if seen >= since]
         if ends:
             made.append(
                 Measure(

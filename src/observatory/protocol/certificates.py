@@ -20,6 +20,7 @@ BindingKind = Literal["fingerprint", "uri", "dns", "subject"]
 BINDING_KINDS: Final[tuple[BindingKind, ...]] = get_args(BindingKind)
 MOST_NAMES: Final = 32  # of a certificate that are read; who has more is known by the first ones
 LONGEST: Final = 512  # of a name; a longer one is no name of ours
+CUT: Final = "…"
 _HEX = re.compile(r"[0-9a-f]{64}").fullmatch
 _DNS = re.compile(
     r"(?!.{254})([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -87,7 +88,7 @@ def _subject(text: str) -> str:
         name = x509.Name.from_rfc4514_string(text).rfc4514_string()
     except (ValueError, KeyError):
         name = ""
-    if not name or len(name) > LONGEST:
+    if not name or len(name) > LONGEST or name.endswith(CUT):
         raise ValueError("a subject is written as in RFC 4514, e.g. CN=planner,O=Example")
     return name
 
@@ -150,7 +151,7 @@ def _names(found: object) -> tuple[str, ...]:
 
 def _cut(text: str) -> str:
     """Whole, or marked as cut: a mark that stands in no binding."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + CUT
 
 
 def _ns(moment: datetime) -> int:

@@ -22,7 +22,7 @@ from observatory.sdk.errors import NotConfigured
 
 
 class Trust(NamedTuple):
-    """Files, in PEM: whose certificates are believed beside the system's, and what is shown of our own."""
+    """Files, in PEM: whose certificates are believed instead of the system's, and what we show of our own."""
 
     ca: str | None = None
     cert: str | None = None
