@@ -84,6 +84,7 @@ class Till:
         @tool("break_down")  # type: ignore[untyped-decorator]
         def break_down() -> str:
             """Breaks."""
+            self.paid.append("broke")
             raise ValueError("the printer burns")
 
         self.tools = [pay_invoice, read_invoices, break_down]

@@ -200,6 +200,19 @@ def test_the_adapters_own_list_asks_and_siblings_do_not_wait_s928(desk: Desk) ->
         watching.close(0)
 
 
+def test_what_a_person_approved_runs_once_though_it_fails_s928(desk: Desk, llm: Scripted) -> None:
+    """S928: CrewAI tries a tool that failed again, behind one hook; one approval is of one run."""
+    till, role = Till(), f"Breaker {llm.native}"
+    desk.name = slug(role)
+    llm.script(("break_down", {}), "done")
+    with Observer(needs_approval="break_down", delivery=AT_ONCE, **desk.door()):
+        done = aside(crew_of(llm, till, role).kickoff)
+        held = desk.held()
+        desk.do("approve", held["session_id"], message_id=held["message_id"])
+        assert done.result(PATIENCE_S).raw == "done"
+    assert till.paid == ["broke"] and "printer burns" in llm.said_to_it(1)
+
+
 @pytest.mark.req(192)
 def test_who_ends_an_agents_work_ends_the_crew_s929(desk: Desk, observer: Observer, llm: Scripted) -> None:
     """S929: nothing more is asked or run, also of those who come after; the kickoff says why."""

@@ -16,6 +16,7 @@ from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.flows.tool_desk import ToolDesk, ruled_tenant
+from tests.samples import decision_log
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +102,20 @@ def test_what_follows_from_a_held_step_waits_with_it_s896(desk: ToolDesk) -> Non
     assert not asked.done()
     desk.do("approve", session.session_id, message_id=gates[0]["message_id"])
     assert asked.result(PATIENCE_S).tool_input == {"n": 1}
+
+
+def test_what_a_rule_denies_by_the_time_a_gate_opens_is_never_told_as_approved_s896(desk: ToolDesk) -> None:
+    """S89, S896: the gate's own policy would approve it; the rule made meanwhile is what the agent hears."""
+    admin, mine = desk.server.http("admin"), {"sender": [desk.name], "tool": ["burn"]}
+    opening = {"effect": "hold", "match": mine, "deadline_s": 1, "on_expiry": "approve"}
+    assert (made := admin.post("/v1/policies", json=opening)).status_code < 300, made.text
+    log = decision_log(identity={"agent_id": desk.name}, action={"tool_call": "burn", "status": "pending"})
+    assert desk.server.http("agent").post("/v1/messages", json=log).json()["state"] == "held"
+    denying = {"effect": "deny", "match": mine}
+    assert (made := admin.post("/v1/policies", json=denying)).status_code < 300, made.text
+    verdicts = until(desk.inbox)
+    assert [one["body"]["verdict"] for one in verdicts] == ["rejected"], "one verdict, and no yes before it"
+    assert "denies it now" in verdicts[0]["body"]["note"]
 
 
 def test_a_cancelled_session_permits_nothing_s895(desk: ToolDesk) -> None:

@@ -26,6 +26,8 @@ NO_GATE = Refused(reason="no_gate", detail="this message waits for no approval; 
 OWN_REQUEST = Refused(
     reason="own_request", detail="nobody approves what they sent themselves; another person must"
 )
+# What was let go may not go after all (a rule denies it now): then its agent was told so, and nothing else.
+MAY_BE_DONE = ("held", "released")
 Answer = Callable[[Command, Hold, str | None], Verdict]
 # Who, session, agent, message, digest as it was seen, note, now.
 AtGate = Callable[[Principal, str, str, str | int, str | None, str | None, int], Act]
@@ -117,10 +119,12 @@ def expire(who: Principal, session_id: str, sequence_number: int, now_ns: int) -
         if hold.on_expiry == "approve":
             hold.gate = 2
             memory.touch(hold)
-            tell_passed(scribe, session, hold, number, who.entity_id, "nobody answered in time")
         else:
             reject(scribe, session, hold, who.entity_id, "expired", "nobody answered in time")
-        return Verdict(200, flow(scribe, session, who.entity_id))
+        done = flow(scribe, session, who.entity_id)
+        if hold.state in MAY_BE_DONE:
+            tell_passed(scribe, session, hold, number, who.entity_id, "nobody answered in time")
+        return Verdict(200, done)
 
     return Act(who, now_ns, decide, wants_of(session_id))
 
@@ -147,9 +151,12 @@ def _approved(
     if len(given) < hold.quorum:
         return Verdict(202, answer)
     hold.gate = 2
-    tell_passed(command.scribe, command.session, hold, number, by, note)
     command.drained(answer)
-    answer.state = "forwarded" if hold.state == "released" else "held"
+    if hold.state in MAY_BE_DONE:
+        tell_passed(command.scribe, command.session, hold, number, by, note)
+        answer.state = "forwarded" if hold.state == "released" else "held"
+    else:
+        answer.state = "rejected"
     return Verdict(200, answer)
 
 

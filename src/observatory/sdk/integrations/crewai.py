@@ -22,7 +22,8 @@ from observatory.sdk.delivery import Delivery
 from observatory.sdk.errors import Cancelled, NotSupported
 from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Terms, Usage, observing
-from observatory.sdk.integrations.crewai_runs import Frame, Run, Runs, Work, errors_of, inside
+from observatory.sdk.integrations.crewai_once import WORDS_OF_A_PERSON, Once, guard, unguard
+from observatory.sdk.integrations.crewai_runs import Frame, Run, Runs, Work, errors_of, inside, once_of
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.outbox import Outbox
 
@@ -275,7 +276,11 @@ class Observer:
             told = wording.clip(call.args)
             refusal = f"{call.tool} was not run: a person wants it called with {told} instead."
             work.course.end(call, error=refusal)
-        inside.set(Frame(work, call if refusal is None else None, refusal, given))
+        frame = Frame(work, call if refusal is None else None, refusal, given)
+        inside.set(frame)
+        if frame.call is not None and frame.call.approval.verdict in WORDS_OF_A_PERSON:
+            frame.once = Once(ctx.tool)
+            guard(ctx.tool, once_of)
         if call is None or refusal is not None:
             return False
         if call.edited:
@@ -298,6 +303,8 @@ class Observer:
         if frame is None:
             return None
         inside.set(frame.above)
+        if frame.once is not None:
+            unguard(frame.once.tool)
         if frame.call is not None and frame.work is not None:
             for work in frame.within:
                 self._hear(work)
@@ -311,5 +318,7 @@ class Observer:
         """Who asks its model again is in no call any more: one whose end CrewAI did not tell is let go."""
         frame = inside.get()
         while frame is not None and frame.work is work:
+            if frame.once is not None:
+                unguard(frame.once.tool)
             frame = frame.above
         inside.set(frame)

@@ -16,6 +16,7 @@ from typing import Any
 from observatory.sdk.agent import Agent
 from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Call, Course, Terms, Usage
+from observatory.sdk.integrations.crewai_once import Once
 from observatory.sdk.outbox import Outbox
 from observatory.sdk.received import Prompt
 from observatory.sdk.session import Line, open_line
@@ -35,6 +36,7 @@ class Frame:
         self.given = given  # the very object CrewAI passes to both hooks
         self.above = inside.get()
         self.within: list[Work] = []
+        self.once: Once | None = None  # of a call that a person approved
         self.errors = errors_of(self.task)
 
     @property
@@ -43,6 +45,14 @@ class Frame:
 
 
 inside: ContextVar[Frame | None] = ContextVar("observatory_crewai_call", default=None)
+
+
+def once_of(tool: Any) -> Once | None:
+    """The approved run of this tool that this code is in."""
+    frame = inside.get()
+    while frame is not None and (frame.once is None or frame.once.tool is not tool):
+        frame = frame.above
+    return frame.once if frame is not None else None
 
 
 class Turn:

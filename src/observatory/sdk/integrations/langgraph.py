@@ -19,7 +19,7 @@ Agents of `create_agent` have a middleware of their own (`langchain`): give them
 """
 
 import time
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
 from typing import Any
@@ -29,7 +29,14 @@ from observatory.sdk.errors import Cancelled
 from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Course, Usage, observing
 from observatory.sdk.integrations.framework import need
-from observatory.sdk.integrations.langchain_calls import Tools, injected, say_answer
+from observatory.sdk.integrations.langchain_calls import (
+    MOST_SUSPENDED,
+    Tools,
+    injected,
+    say_answer,
+    thread_id,
+)
+from observatory.sdk.received import Prompt
 from observatory.sdk.speaker import Speaker
 
 need(
@@ -67,6 +74,8 @@ class _Node:
         self.course = course
         self.started_ns = time.perf_counter_ns()
         self.followed = False  # some node went on from it
+        self.owed: list[Prompt] = []  # given to a run of this node that came to nothing
+        self.given: list[Prompt] = []
 
     @property
     def tips(self) -> tuple[str, ...]:
@@ -138,6 +147,7 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
         self._nodes: dict[str, _Node] = {}  # by namespace, which names the task too
         self._running: dict[UUID, _Node] = {}
         self._asked: dict[UUID, tuple[Course, int]] = {}
+        self._owed: OrderedDict[str, list[Prompt]] = OrderedDict()  # by namespace, for who runs there again
 
     # Nodes.
 
@@ -169,6 +179,7 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
             line = level.course.line.at(*level.parents(name, step))
             node = _Node(name, place, step, Course(self.courses.speaker, line, self.courses.terms))
             self._nodes[place] = self._running[run_id] = node
+            node.owed = self._owed.pop(place, [])
         try:
             node.course.wait()
         except Cancelled:  # whoever raises at the start of a run is not told of its end
@@ -197,6 +208,10 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
                 return
             place = node.place
             self._nodes.pop(place, None)
+            if error is not None and (owed := [*node.owed, *node.given]):
+                self._owed[place] = owed  # interrupted, or retried: what it was told is told again
+                while len(self._owed) > MOST_SUSPENDED:
+                    self._owed.popitem(last=False)
             known = self._levels.get(root, {})
             if (inner := known.pop(place, None)) is not None:
                 inner.close()
@@ -260,25 +275,34 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
     # In a node.
 
     def injected(self) -> list[HumanMessage]:
-        """What people have injected since this was last asked, as messages for the model."""
-        return injected(self._here().ready())
+        """What people have injected since this was last asked, as messages for the model. A node that is
+        interrupted, or fails and is tried again, is told the same again."""
+        return self._told(self._here().ready())
 
     async def ainjected(self) -> list[HumanMessage]:
-        return injected(await self._here().aready())
+        return self._told(await self._here().aready())
+
+    def _told(self, prompts: list[Prompt]) -> list[HumanMessage]:
+        node = self._node_here()
+        if node is not None:
+            prompts, node.owed = [*node.owed, *prompts], []
+            node.given += prompts
+        return injected(prompts)
 
     def course_of(self, state: Any) -> Course:
         return self._here()
 
     def _here(self) -> Course:
         """The course of the node this runs in."""
+        node = self._node_here()
+        return node.course if node is not None else self.courses.of(self.courses.enter(thread_id()))
+
+    def _node_here(self) -> _Node | None:
         try:
-            configurable = get_config().get("configurable", {})
+            place = get_config().get("configurable", {}).get("checkpoint_ns", "")
         except RuntimeError:  # outside of any graph
-            return self.courses.of(self.courses.enter())
-        node = self._nodes.get(str(configurable.get("checkpoint_ns", "")))
-        if node is not None:
-            return node.course
-        return self.courses.of(self.courses.enter(configurable.get("thread_id")))
+            return None
+        return self._nodes.get(str(place))
 
 
 def _tips(nodes: Iterable[_Node]) -> tuple[str, ...]:
