@@ -17,6 +17,7 @@ import msgspec
 from observatory.protocol.identity import canonical_id
 from observatory.sdk.errors import Cancelled
 from observatory.sdk.received import Prompt, Received, Verdict, action_of
+from observatory.sdk.waiting import Watched
 
 log = logging.getLogger("observatory.sdk")
 MOST_WAITING = 1000  # prompts, and messages, that nobody has fetched
@@ -48,7 +49,7 @@ class Standing(msgspec.Struct):
     instructions: str | None = None
 
 
-class Orders:
+class Orders(Watched):
     def __init__(self, name: str, on_instruction: Callable[[str], None] | None = None) -> None:
         self.name = name
         self.entity_id: str | None = None
@@ -62,9 +63,8 @@ class Orders:
         self._reset()
 
     def _reset(self) -> None:
-        self.changed = threading.Condition(threading.Lock())
+        super().__init__()
         self.connected = self.closed = False
-        self._watchers: dict[object, Callable[[], None]] = {}
         self._expected: dict[_Key, Received | None] = {}
         self._prompts: deque[Prompt] = deque()
         self._messages: deque[Received] = deque()
@@ -133,22 +133,6 @@ class Orders:
     def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
         with self.changed:
             return self.changed.wait_for(done, timeout)
-
-    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` at every change, from the ear's thread, until the returned function is called."""
-        with self.changed:
-            self._watchers[token := object()] = tell
-
-        def unwatch() -> None:
-            with self.changed:
-                self._watchers.pop(token, None)
-
-        return unwatch
-
-    def _notify(self) -> None:
-        self.changed.notify_all()
-        for tell in self._watchers.values():
-            tell()
 
     # What the agent asks.
 

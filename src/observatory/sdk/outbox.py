@@ -23,6 +23,7 @@ from observatory.sdk.ear import Ear, close_all
 from observatory.sdk.errors import Rejected
 from observatory.sdk.refusals import Refusals
 from observatory.sdk.step import Step
+from observatory.sdk.waiting import Watched
 
 log = logging.getLogger("observatory.sdk")
 
@@ -42,7 +43,7 @@ def _gateway(door: Door, timeout_s: float) -> Way:
     return Gateway(door.url, door.key, timeout_s, door.trust)
 
 
-class Outbox:
+class Outbox(Watched):
     """Carries the lines of one agent (or of several in one process) to the gateway."""
 
     def __init__(
@@ -71,7 +72,7 @@ class Outbox:
             self._start()
 
     def _reset(self) -> None:
-        self.changed = threading.Condition(threading.Lock())
+        super().__init__()  # a lock of its own too: after a fork the old one may be held for ever
         self._backlog = Backlog(self.name, self.door, self.delivery)
         self._batch_lines = self.delivery.batch_lines
         self._queued_at = self._not_before = 0.0
@@ -80,7 +81,6 @@ class Outbox:
         self._failures = 0
         self.barred = False  # the gateway answers, but does not take our key
         self._complaint = ""
-        self._watchers: dict[object, Callable[[], None]] = {}
         self._refusals = Refusals(self.name)
         self._thread: threading.Thread | None = None
 
@@ -147,23 +147,6 @@ class Outbox:
         with self.changed:
             self.changed.wait_for(lambda: done() or self.closed, timeout)
             return done()
-
-    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell`, from the sender's thread, whenever something was answered, failed or closed, until the
-        returned function is called."""
-        with self.changed:
-            self._watchers[token := object()] = tell
-
-        def unwatch() -> None:
-            with self.changed:
-                self._watchers.pop(token, None)
-
-        return unwatch
-
-    def _notify(self) -> None:
-        self.changed.notify_all()
-        for tell in self._watchers.values():
-            tell()
 
     def close(self, timeout: float | None = None) -> bool:
         """Send what can be sent in `timeout`, put the rest on disk; True if nothing is left."""

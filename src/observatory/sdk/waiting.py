@@ -7,6 +7,7 @@ generator, so its `finally` clauses run.
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Generator
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -21,6 +22,31 @@ class Source(Protocol):
 
     def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Call `tell` (from any thread) when it may have changed; the result ends that."""
+
+
+class Watched:
+    """What changes under a lock, `changed`, in some thread, and tells of it."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition(threading.Lock())
+        self._watchers: dict[object, Callable[[], None]] = {}
+
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell`, from the thread that changed something, until the returned function is called."""
+        with self.changed:
+            self._watchers[token := object()] = tell
+
+        def unwatch() -> None:
+            with self.changed:
+                self._watchers.pop(token, None)
+
+        return unwatch
+
+    def _notify(self) -> None:
+        """With the lock held."""
+        self.changed.notify_all()
+        for tell in self._watchers.values():
+            tell()
 
 
 class Wait(NamedTuple):

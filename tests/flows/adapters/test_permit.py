@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,8 @@ from observatory.sdk.integrations.course import Call, Course, Terms
 from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
-from tests.flows.tool_desk import ToolDesk, ruled_tenant
+from tests.flows.tool_desk import ToolDesk
 from tests.samples import decision_log
-
-
-@pytest.fixture(scope="module")
-def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
-    with ruled_tenant(server, tmp_path_factory.mktemp("permit") / "tenant") as made:
-        yield made
-
-
-@pytest.fixture
-def desk(tenant: Tenant, tmp_path: Path) -> Iterator[ToolDesk]:
-    one = ToolDesk(tenant, tmp_path / "home")
-    yield one
-    for agent in one.agents:
-        agent.close()
 
 
 @pytest.mark.req(99, 181, 182)

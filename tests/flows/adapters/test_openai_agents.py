@@ -36,9 +36,7 @@ from observatory.sdk import Cancelled, Delivery, Denied, NotSupported, gate
 from observatory.sdk.integrations import openai_agents as adapter
 from observatory.sdk.integrations.openai_agents import ObservatoryRunner
 from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
-from tests.flows.server import Server
-from tests.flows.tenant import Tenant
-from tests.flows.tool_desk import ToolDesk, ruled_tenant
+from tests.flows.tool_desk import ToolDesk
 
 USED = Usage(requests=1, input_tokens=5, output_tokens=3, total_tokens=8)
 
@@ -46,20 +44,6 @@ USED = Usage(requests=1, input_tokens=5, output_tokens=3, total_tokens=8)
 @pytest.fixture(scope="module", autouse=True)
 def _no_tracing() -> None:
     set_tracing_disabled(True)
-
-
-@pytest.fixture(scope="module")
-def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
-    with ruled_tenant(server, tmp_path_factory.mktemp("openai") / "tenant") as made:
-        yield made
-
-
-@pytest.fixture
-def desk(tenant: Tenant, tmp_path: Path) -> Iterator[ToolDesk]:
-    one = ToolDesk(tenant, tmp_path / "home")
-    yield one
-    for agent in one.agents:
-        agent.close()
 
 
 class Shop:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import operator
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -24,9 +23,7 @@ from observatory.sdk.integrations import langgraph as adapter
 from observatory.sdk.integrations.langgraph import ObservatoryCallback
 from tests.flows.scripted import Script, calls
 from tests.flows.sdk_desk import PATIENCE_S, aside, until
-from tests.flows.server import Server
-from tests.flows.tenant import Tenant
-from tests.flows.tool_desk import ToolDesk, ruled_tenant
+from tests.flows.tool_desk import ToolDesk
 
 
 class Trail(TypedDict, total=False):
@@ -35,20 +32,6 @@ class Trail(TypedDict, total=False):
 
 class Chat(TypedDict):
     messages: Annotated[list[BaseMessage], add_messages]
-
-
-@pytest.fixture(scope="module")
-def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
-    with ruled_tenant(server, tmp_path_factory.mktemp("langgraph") / "tenant") as made:
-        yield made
-
-
-@pytest.fixture
-def desk(tenant: Tenant, tmp_path: Path) -> Iterator[ToolDesk]:
-    one = ToolDesk(tenant, tmp_path / "home")
-    yield one
-    for agent in one.agents:
-        agent.close()
 
 
 def noting(name: str) -> Any:

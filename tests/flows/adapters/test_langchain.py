@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,7 @@ from observatory.sdk.integrations import langchain as adapter
 from observatory.sdk.integrations.langchain import ObservatoryMiddleware
 from tests.flows.scripted import Script, calls
 from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
-from tests.flows.server import Server
-from tests.flows.tenant import Tenant
-from tests.flows.tool_desk import ToolDesk, ruled_tenant
+from tests.flows.tool_desk import ToolDesk
 
 
 class Shop:
@@ -61,20 +59,6 @@ class Shop:
             return f"they say {said}"
 
         self.tools = [read, deploy, drop_table, consult]
-
-
-@pytest.fixture(scope="module")
-def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
-    with ruled_tenant(server, tmp_path_factory.mktemp("langchain") / "tenant") as made:
-        yield made
-
-
-@pytest.fixture
-def desk(tenant: Tenant, tmp_path: Path) -> Iterator[ToolDesk]:
-    one = ToolDesk(tenant, tmp_path / "home")
-    yield one
-    for agent in one.agents:
-        agent.close()
 
 
 def ask(agent: Any, thread: str | None, text: Any = "Go") -> Any:
