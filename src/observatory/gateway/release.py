@@ -191,6 +191,7 @@ def tell_verdict(
         "by": by,
         "action_digest": "sha256:" + hold.digest.hex(),
         "content": content,
+        "gated": hold.gate != 0,  # else nobody looked at it: what had held it is over
     }
     scribe.tell(number, hold.agent_no, "verdict", body, session_no=session.session_no)
 

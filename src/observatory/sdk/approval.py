@@ -14,7 +14,8 @@ class Approval(msgspec.Struct, frozen=True):
     held it, `gateway_away` when a permit could not be asked for, `no_verdict`, `not_admitted` when the
     gateway does not take the agent's key, or why it refused. `content` is the message as edited, or None.
     `tool_call` and `tool_input` are what may be done: as the person edited it, else as it was asked (both
-    as data: JSON is decoded); None when it may not.
+    as data: JSON is decoded); None when it may not. `gated` is False when it was held by a pause or a stop
+    alone: whoever ended that (`by`) did not judge it.
     """
 
     approved: bool
@@ -25,6 +26,7 @@ class Approval(msgspec.Struct, frozen=True):
     step: Step | None = None
     tool_call: str | None = None
     tool_input: Any = None
+    gated: bool = True
 
     @property
     def edited(self) -> bool:

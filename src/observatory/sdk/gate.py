@@ -154,7 +154,7 @@ def approval_of(step: Step) -> Approval:
     verdict = step.verdict
     assert verdict is not None  # a step that asked has one
     told = verdict.note, verdict.by, verdict.content, step, verdict.tool_call, verdict.tool_input
-    return Approval(True, verdict.verdict, *told)
+    return Approval(True, verdict.verdict, *told, gated=verdict.gated)
 
 
 def refusal_of(no: Denied) -> Approval:

@@ -113,6 +113,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """A person's word at a gate, or `not_required`. `content` is the whole message as edited, or None.
 
     `tool_call` and `tool_input` are what was approved: as edited, else as asked; None if it was not.
+    Without `gated` nobody judged it: a pause or a stop that had held it was ended.
     """
 
     verdict: Word
@@ -124,6 +125,7 @@ class Verdict(msgspec.Struct, frozen=True):
     action_digest: str | None = None
     tool_call: str | None = None
     tool_input: Any = None
+    gated: bool = True
 
     @property
     def approved(self) -> bool:

@@ -118,6 +118,8 @@ def test_what_was_approved_is_what_runs_or_nothing_is_s883() -> None:
     event = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "a"}}
     as_asked = events.granted(event, Approval(True, "approved", None, "usr_1"))["hookSpecificOutput"]
     assert as_asked["permissionDecision"] == "allow" and "updatedInput" not in as_asked
+    let_go = Approval(True, "approved", None, "usr_1", gated=False)
+    assert events.granted(event, let_go) == {}, "the end of a pause is no word about this tool"
     edited = Approval(True, "edited", None, "usr_1", {"action": {}}, None, "Bash", {"command": "b"})
     told = events.granted(event, edited)["hookSpecificOutput"]
     assert (told["permissionDecision"], told["updatedInput"]) == ("allow", {"command": "b"})

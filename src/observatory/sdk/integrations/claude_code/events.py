@@ -178,6 +178,8 @@ def granted(event: Json, approval: Approval) -> Json:
     """What a person approved is what runs; what cannot run as it was approved does not run at all."""
     tool, given = tool_of(event), approval.tool_input
     by = f"{approval.by or 'a person'}" + (f": {approval.note}" if approval.note else "")
+    if not approval.gated and not approval.edited:
+        return {}  # who ended a pause allowed no tool
     if not approval.edited:
         return allowed(event, f"Approved by {by}", None)
     if approval.tool_call != tool:

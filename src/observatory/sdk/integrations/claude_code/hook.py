@@ -384,7 +384,7 @@ def needs_approval(event: Json, ask: tuple[str, ...]) -> bool:
 
 def approval_of(verdict: Verdict) -> Approval:
     told = verdict.note, verdict.by, verdict.content, None, verdict.tool_call, verdict.tool_input
-    return Approval(verdict.approved, verdict.verdict, *told)
+    return Approval(verdict.approved, verdict.verdict, *told, gated=verdict.gated)
 
 
 def _cancelled(orders: Orders, session_id: str) -> str:
