@@ -69,14 +69,12 @@ MAIN = --ignore tests/windows --ignore tests/crewai -n $(WORKERS)
 test: windows $(CREWAI)  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2"
-	@$(CREWAI_PY) -m tools.suites tests/crewai
+	@$(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
 
 test-both: windows $(CREWAI)  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2"
-	@$(CREWAI_PY) -m tools.suites tests/crewai
+	@BOTH=1 $(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/ and sdk-ts/
 	@.venv/bin/ruff check .

@@ -3,15 +3,13 @@
     python -m tools.suites "--ignore tests/windows -n 3" "tests/windows -n 2"
 
 Each argument is the words for one pytest, after the Python that runs it where it is not this one
-(".venv-crewai/bin/python tests/crewai"). The first is seen as it runs and steps back where both want the
-CPU, so that what waits for a page is served at once; what the others say is kept and shown whole when they
-have ended. Processes on a busy machine miss a beat now and then: when all have ended, what failed runs once
-more, alone. Twice is red, and so is a suite that broke off.
+(".venv-crewai/bin/python tests/crewai"). The first is seen as it runs; what the others say is kept and shown
+whole when they have ended. Processes on a busy machine miss a beat now and then: when all have ended, what
+failed runs once more, alone. Twice is red, and so is a suite that broke off.
 """
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -24,7 +22,6 @@ from typing import IO
 # A file is one worker's; which come first says tests/conftest.py.
 SHARED = ("--dist", "loadfile", "--no-loadscope-reorder")
 FAILED = 1  # pytest: some tests failed; anything higher is no verdict on tests
-STEPS_BACK = 5
 
 
 @dataclass
@@ -40,7 +37,6 @@ class Suite:
             stdin=subprocess.DEVNULL,
             stdout=self.kept,
             stderr=subprocess.STDOUT if self.kept else None,
-            preexec_fn=None if self.kept else _step_back,
         )
 
     def _command(self, *more: str) -> list[str]:
@@ -64,10 +60,6 @@ class Suite:
         return subprocess.run(
             [*alone(self._command()), *failed], stdin=subprocess.DEVNULL, check=False
         ).returncode
-
-
-def _step_back() -> None:
-    os.nice(STEPS_BACK)
 
 
 def alone(command: list[str]) -> list[str]:

@@ -51,6 +51,12 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _shown(app: Any, transport: asyncio.Transport, tls: Tls | None) -> Any:
+    """The application, told of the certificate that this connection proved, if it did."""
+    certificate = None if tls is None else shown_by(transport)
+    return app if tls is None or certificate is None else carrying(app, certificate, tls.proxies)
+
+
 class _Http(HttpToolsProtocol):
     def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -58,9 +64,7 @@ class _Http(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        shown = None if self._tls is None else shown_by(transport)
-        if self._tls is not None and shown is not None:
-            self.app = carrying(self.app, shown, self._tls.proxies)
+        self.app = _shown(self.app, transport, self._tls)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
@@ -76,9 +80,7 @@ class _Farewell(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        shown = None if self._tls is None else shown_by(transport)
-        if self._tls is not None and shown is not None:
-            self.app = carrying(self.app, shown, self._tls.proxies)
+        self.app = _shown(self.app, transport, self._tls)
 
     def shutdown(self) -> None:
         """The door hears that nothing more is heard, answers what it has, and says goodbye itself (1001)."""
