@@ -65,16 +65,18 @@ windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with 
 MAIN = --ignore tests/windows --ignore tests/crewai -n $(WORKERS)
 
 # Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
-# But beside the others: they wait as much as those compute. Those of CrewAI in its own environment.
+# And after the others: their pages and the mesh behind them burn as long as they wait. CrewAI's beside them.
 test: windows $(CREWAI)  ## run all tests, those in a real browser too
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@$(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
+	@$(PY) -m tools.suites "$(MAIN)"
+	@$(PY) -m tools.suites "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
 
 test-both: windows $(CREWAI)  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
-	@BOTH=1 $(PY) -m tools.suites "$(MAIN)" "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
+	@BOTH=1 $(PY) -m tools.suites "$(MAIN)"
+	@$(PY) -m tools.suites "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/ and sdk-ts/
 	@.venv/bin/ruff check .
