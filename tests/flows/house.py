@@ -34,6 +34,7 @@ BODIES: dict[str, Json] = {
     "change_job": JOB,
     "change_alert_rule": ALERT,
     "mute_alert_rule": {"minutes": 1},
+    "bind_agent_certificate": {"kind": "dns", "value": "agent.example"},
     "change_scaling_trigger": TRIGGER,
     "mute_scaling_trigger": {"minutes": 1},
     "leave_session": ON_AGENT,
