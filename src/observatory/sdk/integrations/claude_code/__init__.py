@@ -15,7 +15,7 @@ from observatory.errors import ObservatoryError
 from observatory.sdk.credentials import find_door
 from observatory.sdk.errors import NotConfigured
 from observatory.sdk.integrations.claude_code import events
-from observatory.sdk.integrations.claude_code.hook import PAUSED, Hook, Options, needs_approval
+from observatory.sdk.integrations.claude_code.hook import PAUSED, Hook, Options
 from observatory.sdk.integrations.claude_code.memory import MOST_KEPT
 from observatory.sdk.integrations.claude_code.wire import Away, boxed
 
@@ -117,7 +117,7 @@ def _failed(event: events.Json, options: Options, why: str, hook: Hook | None = 
     is_permission = name == "PermissionRequest" and options.permissions
     if hook is not None and hook.is_answered:
         print(f"observatory hook: {why}; it had answered", file=sys.stderr)
-    elif is_permission or (name == "PreToolUse" and needs_approval(event, options.ask)):
+    elif is_permission or (name == "PreToolUse" and events.needs_approval(event, options.ask)):
         _write(
             events.denied(event, f"It needs a person's approval, and the Observatory cannot be asked: {why}")
         )

@@ -5,15 +5,23 @@ that Claude Code's own permissions stay as they are: `allow` is said only for wh
 """
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from observatory.sdk.approval import Approval
-from observatory.sdk.integrations.wording import changed_shape, changed_tool, clip, told_input, tool_name
+from observatory.sdk.integrations.wording import (
+    changed_abridged,
+    changed_shape,
+    changed_tool,
+    clip,
+    is_abridged,
+    told_input,
+    tool_name,
+)
 
 Json = dict[str, Any]
 AGENT_TYPE = "claude_code"
 INTENT_CHARS = 300
-TOO_LARGE = frozenset({"too_large", "sha256", "begins"})  # of an input that was only named
 
 # What each hook tells besides the common members. A member of a newer version is counted, not lost: hooks are
 # telemetry, and the transcript has it.
@@ -174,6 +182,10 @@ def allowed(event: Json, reason: str, tool_input: Any) -> Json:
     return {"hookSpecificOutput": told}
 
 
+def needs_approval(event: Json, ask: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(tool_of(event), pattern) for pattern in ask)
+
+
 def granted(event: Json, approval: Approval) -> Json:
     """What a person approved is what runs; what cannot run as it was approved does not run at all."""
     tool, given = tool_of(event), approval.tool_input
@@ -184,7 +196,9 @@ def granted(event: Json, approval: Approval) -> Json:
         return allowed(event, f"Approved by {by}", None)
     if approval.tool_call != tool:
         return denied(event, changed_tool(tool, approval))
-    if not isinstance(given, dict) or given.keys() >= TOO_LARGE:
+    if is_abridged(given):
+        return denied(event, changed_abridged(tool))
+    if not isinstance(given, dict):
         return denied(event, changed_shape(tool))
     return allowed(event, f"Approved with changes by {by}", given)
 

@@ -10,7 +10,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from observatory.protocol.identity import canonical_id
@@ -84,7 +83,7 @@ class Hook:
 
     @property
     def needs_approval(self) -> bool:
-        return self.name == "PermissionRequest" or needs_approval(self.event, self.options.ask)
+        return self.name == "PermissionRequest" or events.needs_approval(self.event, self.options.ask)
 
     def judge(self) -> Json:
         """The answer; what people injected is added by `heard`."""
@@ -376,10 +375,6 @@ class Hook:
             line = self._line(session, step_id, session.line(self._key).move(step_id), refused)
         self._say(line, self.options.box_s)
         return events.denied(self.event, f"{events.tool_of(self.event)} was not run: {why}.")
-
-
-def needs_approval(event: Json, ask: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(events.tool_of(event), pattern) for pattern in ask)
 
 
 def approval_of(verdict: Verdict) -> Approval:
