@@ -65,6 +65,11 @@ class Writer(Protocol):
     @property
     def lanes(self) -> int: ...
 
+    @property
+    def mixes_tenants(self) -> bool:
+        """Whether one transaction may hold rows of several tenants: not where each has a lock of its own, or
+        two transactions could wait for each other."""
+
     def transact(self, lane: int, unit: Callable[[Transaction], T]) -> T:
         """Run `unit` in one durable transaction and return its value only after the commit.
 
@@ -87,9 +92,10 @@ class Writer(Protocol):
     def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
         """The rows of a batch that was thought about from `base`. Memory may be changed afterwards."""
 
-    def write(self, lane: int, batch: Finished) -> bool:
+    def write(self, lane: int, batch: Finished, then: Callable[[Transaction], None] | None = None) -> bool:
         """Lock the head; write the batch in one durable transaction, as `transact` does, if the head is its
-        base. False, and nothing is written, if it is not."""
+        base. False, and nothing of it is written, if it is not. `then` is run in that transaction either way.
+        """
 
     def close_lane(self, lane: int) -> None:
         """Close both sides of the lane; nobody may be using it."""

@@ -320,6 +320,8 @@ class Act(msgspec.Struct):
     size: int = 1_024
     # Entity id of the agent in whose name this is done; who is bound to a certificate must have shown it.
     speaks_as: str | None = None
+    # Appends no event whatever is decided: it may go into the transaction of any batch (`gateway/riding.py`).
+    rides: bool = False
 
 
 Submission = Arrival | Breach | Act

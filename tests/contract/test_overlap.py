@@ -47,6 +47,7 @@ class Doors:
         self.at_door = threading.Semaphore(0)
         self.looked = threading.Semaphore(0)
         self.followed = 0
+        self.locked = 0  # transactions of batches that were not thought about ahead
         self.outcomes: list[bool] = []
         self.before: Callable[[], None] | None = None
         self.instead: Exception | None = None
@@ -66,7 +67,11 @@ class Doors:
         finally:
             self.looked.release()
 
-    def write(self, number: int, batch: Finished) -> bool:
+    def transact(self, number: int, unit: Callable[[Any], Any]) -> Any:
+        self.locked += 1
+        return self._store.transact(number, unit)
+
+    def write(self, number: int, batch: Finished, then: Callable[[Any], None] | None = None) -> bool:
         self.at_door.release()
         assert self.open.wait(WAIT_S)
         before, self.before = self.before, None
@@ -75,7 +80,7 @@ class Doors:
         error, self.instead = self.instead, None
         if error is not None:
             raise error
-        self.outcomes.append(self._store.write(number, batch))
+        self.outcomes.append(self._store.write(number, batch, then))
         return self.outcomes[-1]
 
 

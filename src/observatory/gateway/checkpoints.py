@@ -73,7 +73,7 @@ def seal(who: Principal, draft: Draft, now_ns: int) -> Act:
     wants = Wants()
     wants.row("checkpoints", draft.previous_size)
     wants.row("log_keys", who.tenant_id)
-    return Act(who, now_ns, decide, wants)
+    return Act(who, now_ns, decide, wants, rides=True)
 
 
 def _keys(desk: Desk, tenant_id: str) -> dict[str, dict[str, Any]]:

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StatementFailed
-from observatory.gateway.parcel import FAILED, Part, tell_defect
+from observatory.gateway.parcel import FAILED, Job, Part, tell_defect
 from observatory.gateway.pipeline import Batch
-from observatory.ledger.chain import Head
-from observatory.ports import Finished
+from observatory.gateway.riding import Rider, Riders
+from observatory.ports import Transaction
 from observatory.protocol.answers import Fault, Refused, Rejected
-from observatory.state import Act, Arrival, Breach, Changes, Memory, Submission, Verdict, Wants
+from observatory.state import Act, Arrival, Breach, Memory, Submission, Verdict, Wants
 
 if TYPE_CHECKING:
     from observatory.gateway.committer import Committer
@@ -37,44 +37,6 @@ WORTH = 16
 STRIDE = 400
 # A tenant somebody else appends to as well is run under the lock for so many batches: foresight would fail.
 CAUTION = 32
-
-
-class Job:
-    """A batch on its way: taken, judged, thought about if that can be done ahead, then settled."""
-
-    __slots__ = (
-        "base", "changes", "finished", "is_ahead", "items", "judged", "known", "memory", "parts",
-        "rests_on", "stands", "tenant_id", "verdicts",
-    )  # fmt: skip
-
-    def __init__(self, tenant_id: str) -> None:
-        self.tenant_id = tenant_id
-        self.parts: list[Part] = []
-        self.judged: list[Submission | Verdict] = []
-        self.items: list[Submission] = []
-        # False: it is run under the lock, and what was thought about it does not count.
-        self.is_ahead = True
-        self.rests_on: Job | None = None  # was still being written when this one was begun
-        self.memory: Memory | None = None
-        self.base: Head | None = None
-        self.changes = Changes()
-        self.verdicts: list[Verdict] = []
-        self.finished: Finished | None = None
-        self.known: Memory | None = None  # what the next batch may recall
-        self.stands = False  # durable, just as it was thought
-
-    def take(self, parts: list[Part]) -> list[Submission]:
-        judged = [one for part in parts for one in part.judged()]
-        items = [one for one in judged if not isinstance(one, Verdict)]
-        self.parts += parts
-        self.judged += judged
-        self.items += items
-        return items
-
-    @property
-    def is_followable(self) -> bool:
-        """Whether all it does is in the memory it leaves; a rare row is known only once it is committed."""
-        return self.finished is not None and self.known is not None and not self.changes.writes
 
 
 class Lane:
@@ -93,6 +55,7 @@ class Lane:
             None  # the tenant whose batch is thought about; its turn is over when that is
         )
         self._writing: Job | None = None
+        self._riders = Riders(committer.writer.mixes_tenants)  # acts that add nothing wait here for a batch
         self._stopping = self._over = False
         self._known: dict[str, Memory] = {}
         self._caution: dict[str, int] = {}
@@ -117,15 +80,16 @@ class Lane:
             )
             if full and self.messages:  # an empty queue takes any one parcel the door let through
                 raise QueueFull
-            self.messages += count
-            self.bytes += size
-            queue = self._waiting.get(tenant_id)
-            if queue is None:
-                queue = self._waiting[tenant_id] = deque()
-                if tenant_id != self._open:
-                    self._turn.append(tenant_id)
-            queue.extend(parts)
-            if self.messages >= self._wanted:
+            rides = all(part.rides for part in parts)
+            if rides:  # with whatever is written next; its tenant has a turn, should nothing be
+                self._riders.wait(tenant_id, parts)
+            else:
+                self.messages += count
+                self.bytes += size
+                self._waiting.setdefault(tenant_id, deque()).extend(parts)
+            if tenant_id != self._open and tenant_id not in self._turn:
+                self._turn.append(tenant_id)
+            if self.messages >= self._wanted or (rides and self._writing is None):
                 self._ready.notify()
 
     def stop(self) -> None:
@@ -150,13 +114,18 @@ class Lane:
     def _begin(self) -> Job | None:
         """The tenant whose turn it is; None when stopped and empty."""
         with self._ready:
-            while not self._turn or (self._writing is not None and self.messages < WORTH):
-                if self._stopping and not self._turn:
-                    return None
-                self._wanted = 1 if self._writing is None else WORTH
-                self._ready.wait()
-            self._open = self._turn.popleft()
-            return Job(self._open)
+            while True:
+                while not self._turn or (self._writing is not None and self.messages < WORTH):
+                    if self._stopping and not self._turn:
+                        return None
+                    self._wanted = 1 if self._writing is None else WORTH
+                    self._ready.wait()
+                tenant_id = self._turn.popleft()
+                if (
+                    tenant_id in self._waiting or tenant_id in self._riders
+                ):  # its acts may have ridden already
+                    self._open = tenant_id
+                    return Job(tenant_id)
 
     def _parts(self, job: Job, limit: int) -> list[Part]:
         """What waits of this tenant, up to a limit.
@@ -290,28 +259,36 @@ class Lane:
                         return
                     self._handed.wait()
                 job = self._writing
-            sequence = self._settle(job)
+                riders = self._riders.board(job.tenant_id)
+            sequence = self._settle(job, riders)
+            self._ride_alone([rider for rider in riders if not rider.is_done])
             with self._ready:
                 if not job.stands:
                     self._remember(job)
                 self._writing = None
                 self._ready.notify()
-            self._answer(job, sequence)
+            self._answer(job, sequence, riders)
 
-    def _settle(self, job: Job) -> int:
+    def _settle(self, job: Job, riders: list[Rider]) -> int:
         """Make it durable, or find out why not; the head after it (0 when nothing was committed)."""
         writer = self._committer.writer
         started = time.perf_counter()
         if job.finished is not None and job.memory is not None:
             try:
                 has_rows = bool(job.changes.audit or job.changes.writes)
-                job.stands = not has_rows or writer.write(self._number, job.finished)
+                job.stands = not has_rows or writer.write(
+                    self._number,
+                    job.finished,
+                    lambda transaction: self._ride(transaction, riders, job.memory),
+                )
             except NotDurable as error:
                 job.known, job.verdicts = None, self._not_durable(error, len(job.items))
                 return 0
             except Exception:  # noqa: BLE001 - it is found again under the lock, and answered
                 log.debug("a batch thought about ahead was refused")
             else:
+                for rider in riders if has_rows else ():
+                    rider.is_done = True
                 if job.stands:
                     self._count(len(job.items), started)
                     return job.memory.head.sequence_number
@@ -321,6 +298,20 @@ class Lane:
             return 0
         job.verdicts, sequence, job.known = self._run_locked(job.tenant_id, job.items, job.known)
         return sequence
+
+    def _ride(self, transaction: Transaction, riders: list[Rider], beside: Memory | None = None) -> None:
+        for rider in riders:
+            rider.decide(self._committer.service, transaction, self._committer.clock(), beside)
+
+    def _ride_alone(self, riders: list[Rider]) -> None:
+        """Those whose batch was not written, or who had none: together, and if that fails each by itself."""
+        if not riders:
+            return
+        try:
+            self._committer.writer.transact(self._number, lambda transaction: self._ride(transaction, riders))
+        except Exception:  # noqa: BLE001 - as above: whose fault it is shows when each is run by itself
+            for rider in riders:
+                rider.verdicts, _, _ = self._run_locked(rider.tenant_id, rider.items, None)
 
     def _count(self, messages: int, started: float) -> None:
         counters = self._committer.counters
@@ -338,10 +329,10 @@ class Lane:
         detail = "the gateway cannot store anything now; nothing was accepted, send it again later"
         return [Verdict(503, Refused(reason="not_durable", detail=detail)) for _ in range(count)]
 
-    def _answer(self, job: Job, sequence: int) -> None:
+    def _answer(self, job: Job, sequence: int, riders: list[Rider]) -> None:
         rest = iter(job.verdicts)
         verdicts = [one if isinstance(one, Verdict) else next(rest) for one in job.judged]
-        finished, start = [], 0
+        finished, start = [parcel for rider in riders for parcel in rider.answered()], 0
         for part in job.parts:
             end = start + part.count
             parcel = part.parcel

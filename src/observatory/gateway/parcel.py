@@ -1,4 +1,4 @@
-"""What a request hands to its lane, in shares small enough for one transaction."""
+"""What a request hands to its lane, in shares small enough for one transaction, and the batch they become."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from observatory.ledger.chain import Head
+from observatory.ports import Finished
 from observatory.protocol.answers import Refused
-from observatory.state import Act, Submission, Verdict
+from observatory.state import Act, Changes, Memory, Submission, Verdict
 
 log = logging.getLogger("observatory.gateway")
 # Reads one body: what goes on to the corridor, or the answer when nothing does.
@@ -37,7 +39,7 @@ class Part:
     client while a long batch is read.
     """
 
-    __slots__ = ("_items", "_judge", "count", "has_acts", "offset", "parcel", "size")
+    __slots__ = ("_items", "_judge", "count", "has_acts", "offset", "parcel", "rides", "size")
 
     def __init__(
         self, parcel: Parcel, offset: int, items: Sequence[Any], size: int, judge: Judge | None
@@ -45,6 +47,7 @@ class Part:
         self.parcel, self.offset, self.count, self.size = parcel, offset, len(items), size
         self._items, self._judge = items, judge
         self.has_acts = judge is None and any(type(item) is Act for item in items)
+        self.rides = self.has_acts and all(type(item) is Act and item.rides for item in items)
 
     def judged(self) -> list[Submission | Verdict]:
         if self._judge is None:
@@ -54,6 +57,44 @@ class Part:
         except Exception as error:  # noqa: BLE001 - a defect of ours; the lane must live on
             tell_defect(error)
             return [FAILED] * self.count
+
+
+class Job:
+    """A batch on its way: taken, judged, thought about if that can be done ahead, then settled."""
+
+    __slots__ = (
+        "base", "changes", "finished", "is_ahead", "items", "judged", "known", "memory", "parts",
+        "rests_on", "stands", "tenant_id", "verdicts",
+    )  # fmt: skip
+
+    def __init__(self, tenant_id: str) -> None:
+        self.tenant_id = tenant_id
+        self.parts: list[Part] = []
+        self.judged: list[Submission | Verdict] = []
+        self.items: list[Submission] = []
+        # False: it is run under the lock, and what was thought about it does not count.
+        self.is_ahead = True
+        self.rests_on: Job | None = None  # was still being written when this one was begun
+        self.memory: Memory | None = None
+        self.base: Head | None = None
+        self.changes = Changes()
+        self.verdicts: list[Verdict] = []
+        self.finished: Finished | None = None
+        self.known: Memory | None = None  # what the next batch may recall
+        self.stands = False  # durable, just as it was thought
+
+    def take(self, parts: list[Part]) -> list[Submission]:
+        judged = [one for part in parts for one in part.judged()]
+        items = [one for one in judged if not isinstance(one, Verdict)]
+        self.parts += parts
+        self.judged += judged
+        self.items += items
+        return items
+
+    @property
+    def is_followable(self) -> bool:
+        """Whether all it does is in the memory it leaves; a rare row is known only once it is committed."""
+        return self.finished is not None and self.known is not None and not self.changes.writes
 
 
 def tell_defect(error: Exception) -> None:

@@ -209,6 +209,8 @@ class PostgresStore(Reads, PostgresLeases):
         self._pool: asyncpg.Pool | None = None
         self._spelt: WeakKeyDictionary[Executable, Spelt] = WeakKeyDictionary()
 
+    mixes_tenants = False
+
     @property
     def lanes(self) -> int:
         return len(self._lanes)
@@ -230,8 +232,16 @@ class PostgresStore(Reads, PostgresLeases):
     def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
         return finished(base, memory, changes)
 
-    def write(self, lane: int, batch: Finished) -> bool:
-        return self.transact(lane, lambda transaction: transaction.run(batch))
+    def write(
+        self, lane: int, batch: Finished, then: Callable[[PostgresTransaction], None] | None = None
+    ) -> bool:
+        def both(transaction: PostgresTransaction) -> bool:
+            stands = transaction.run(batch)
+            if then is not None:
+                then(transaction)
+            return stands
+
+        return self.transact(lane, both)
 
     def close_lane(self, lane: int) -> None:
         self._looking[lane].close()

@@ -119,6 +119,7 @@ class SqliteStore(Reads, SqliteLeases):
 
     dialect = "sqlite"
     lanes = 1
+    mixes_tenants = True  # one writer, one lock
 
     def __init__(self, path: Path) -> None:
         Reads.__init__(self, SqliteShape())
@@ -187,8 +188,16 @@ class SqliteStore(Reads, SqliteLeases):
     def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
         return finished(base, memory, changes)
 
-    def write(self, lane: int, batch: Finished) -> bool:
-        return self.transact(lane, lambda transaction: transaction.run(batch))
+    def write(
+        self, lane: int, batch: Finished, then: Callable[[SqliteTransaction], None] | None = None
+    ) -> bool:
+        def both(transaction: SqliteTransaction) -> bool:
+            stands = transaction.run(batch)
+            if then is not None:
+                then(transaction)
+            return stands
+
+        return self.transact(lane, both)
 
     def _undo(self, cursor: Any) -> None:
         with suppress(sqlite3.Error):  # already rolled back by SQLite itself, as after a full disk

@@ -38,6 +38,7 @@ class Store:
     """Keeps committed batches; fails as it is told. `poison` is refused like a row a database cannot hold."""
 
     lanes = 1
+    mixes_tenants = True
 
     def __init__(self) -> None:
         self.heads: dict[str, Head] = {}
@@ -78,12 +79,14 @@ class Store:
         steps = [row.step_id for row in changes.messages]
         return Finished(memory.tenant.tenant_id, Statement("", (base, memory.head)), [Statement("", steps)])
 
-    def write(self, lane: int, batch: Finished) -> bool:
+    def write(self, lane: int, batch: Finished, then: Callable[[Any], None] | None = None) -> bool:
         def unit(_: object) -> bool:
             base, head = batch.head.values
             if self.heads.get(batch.tenant_id, Head(0, GENESIS_HASH)) != base:
                 return False
             self._keep(batch.tenant_id, head, list(batch.statements[0].values))
+            if then is not None:
+                then(self)
             return True
 
         return self.transact(lane, unit)
