@@ -88,9 +88,11 @@ class Phoenix:
             )
         deadline = time.monotonic() + START_S
         while not self._is_healthy():
-            if self._child.poll() is not None or time.monotonic() > deadline:
+            ended = self._child.poll()
+            if ended is not None or time.monotonic() > deadline:
                 self.kill()
-                raise NoPeer(f"Phoenix did not start:\n{self.log()[-2_000:]}")
+                why = f"not ready after {START_S} s" if ended is None else f"it ended with {ended}"
+                raise NoPeer(f"Phoenix did not start: {why}\n{self.log()[-2_000:]}")
             time.sleep(0.2)
         return self
 

@@ -21,12 +21,12 @@ from observatory.api.shown import CERTIFICATE
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StoreError
 from observatory.protocol import otlp_read
 from observatory.protocol.certificates import Certificate
-from observatory.protocol.otlp_records import Form, NotOtlp, Span
+from observatory.protocol.otlp_records import Form, NotOtlp
 from observatory.protocol.otlp_reply import reply, trouble
 from observatory.protocol.otlp_wire import TooMuch
 from observatory.protocol.span_events import steps_of_logs
 from observatory.protocol.span_values import Tally
-from observatory.protocol.spans import Recorded, Step, asks, steps_of_spans
+from observatory.protocol.spans import Family, Recorded, Step
 from observatory.state import Principal, Verdict
 
 PATHS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs"}
@@ -85,9 +85,9 @@ class OtlpIn:
             if signal == "logs":
                 steps, tally = await asyncio.to_thread(_logs, body, form, most, who.agent_id)
             else:
-                spans, names = await asyncio.to_thread(_spans, body, form, most)
+                family, names = await asyncio.to_thread(_family, body, form, most)
                 record = await self._record(who.tenant_id, names)
-                steps, tally = await asyncio.to_thread(steps_of_spans, spans, who.agent_id, record)
+                steps, tally = await asyncio.to_thread(family.steps, who.agent_id, record)
         except TooMuch as error:
             raise BodyError(413, "too_many", str(error)) from error
         wanted = [one for one in steps if one is not None]
@@ -137,9 +137,9 @@ def _logs(body: bytes, form: Form, most: int, bound: str | None) -> tuple[list[S
     return steps_of_logs(otlp_read.logs(body, form, most), bound)
 
 
-def _spans(body: bytes, form: Form, most: int) -> tuple[list[Span], set[str]]:
-    spans = otlp_read.spans(body, form, most)
-    return spans, asks(spans)
+def _family(body: bytes, form: Form, most: int) -> tuple[Family, set[str]]:
+    family = Family(otlp_read.spans(body, form, most))
+    return family, family.asks()
 
 
 def _told(refused: list[Verdict], tally: Tally) -> str:

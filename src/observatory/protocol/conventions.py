@@ -54,6 +54,7 @@ AGENT: Final = (
     "gen_ai.agent.id",
     "agent_id",
 )
+AGENT_TYPE: Final = "observatory.agent_type"
 AGENT_VERSION: Final = ("gen_ai.agent.version", "app.version")
 SESSION: Final = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
 MODEL: Final = (
@@ -114,7 +115,7 @@ READ: Final = frozenset(
         "success",
         "duration_ms",
         "gen_ai.agent.description",
-        "observatory.agent_type",
+        AGENT_TYPE,
         "event.name",
         "event.timestamp",
         "event.sequence",

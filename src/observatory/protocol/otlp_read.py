@@ -51,7 +51,13 @@ def _spans_of_protobuf(body: bytes, most: int) -> Iterable[Span]:
                 scope = InstrumentationScope.FromString(scoped.scope).name
                 for raw in scoped.records:
                     one = Wire.FromString(raw)
-                    status = one.status
+                    # What is not there costs as much to ask for as what is.
+                    failed, trouble = False, ""
+                    if one.HasField("status"):
+                        status = one.status
+                        failed, trouble = status.code == ERROR, status.message
+                    if not trouble and one.events:
+                        trouble = trouble_of(one.events, left, _pairs)
                     yield Span(
                         id_of(one.trace_id),
                         id_of(one.span_id),
@@ -61,8 +67,8 @@ def _spans_of_protobuf(body: bytes, most: int) -> Iterable[Span]:
                         one.start_time_unix_nano,
                         one.end_time_unix_nano,
                         _pairs(one.attributes, left),
-                        status.code == ERROR,
-                        status.message or trouble_of(one.events, left, _pairs),
+                        failed,
+                        trouble,
                         one.flags & 0xFF,
                         one.trace_state,
                         resource,
@@ -106,11 +112,14 @@ def _logs_of_protobuf(body: bytes, most: int) -> Iterable[Log]:
 
 def _pairs(pairs: Any, left: Allowance) -> Attributes:
     left.spend(len(pairs))
-    return {pair.key: _value(pair.value, left) for pair in pairs}
+    # Nearly all are text or a count; either, if it is not empty, is what the value holds.
+    return {
+        pair.key: (held := pair.value).string_value or held.int_value or _value(held, left) for pair in pairs
+    }
 
 
 def _value(value: Any, left: Allowance, depth: int = 0) -> Any:
-    """Of an AnyValue. Text first: nearly all are."""
+    """Of an AnyValue."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return value.string_value

@@ -16,6 +16,7 @@ from observatory.protocol import span_values as values
 from observatory.protocol.identity import NAMESPACE, hyphenated
 from observatory.protocol.otel import read_context
 from observatory.protocol.otlp_records import Log
+from observatory.protocol.span_wording import wording_of
 from observatory.protocol.spans import INTENT, Step, identity, step_id, tokens_of
 
 DETAILS: Final = "gen_ai.client.inference.operation.details"
@@ -53,7 +54,8 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
         tally.not_agents += 1
         return None
     tally.steps += 1
-    tally.unread(said)
+    wording, source = wording_of(said), values.source_of(log.resource)
+    tally.unread(wording.unmapped)
     session = values.session(values.first(said, words.SESSION))
     # Without a number of its own a record is told from its neighbours of that moment by what it says.
     which = said.get("event.sequence") or _content(log)
@@ -73,23 +75,23 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
         action["tool_call"] = tool
     if (given := values.first(said, words.TOOL_INPUT)) is not None and kind == "tool":
         action["tool_input"] = values.as_json(given, tally)
-    thoughts, outcome = values.answer(said)
+    thoughts, outcome = values.answer(said, wording.answer)
     if failed:
         outcome = values.plain(values.first(said, words.FAILURE)) or outcome
     if outcome:
         action["tool_output_summary"] = values.cut(outcome, tally)
-    asked = " ".join(values.one_line(values.question(values.first(said, words.QUESTION))).split())
+    asked = values.in_short(values.question(values.first(said, words.QUESTION)), INTENT)
     intent = f"{title}: {asked}" if asked else f"{title} {tool}" if tool else title
     body: dict[str, Any] = {
         "meta": {
             "trace_id": trace,
             "timestamp": values.when(log.at_ns),
             "parent_step_id": step_id(log.trace_id, log.span_id) if has_span else None,
-            "cluster_id": values.cluster(log.resource),
+            "cluster_id": source.cluster_id,
             "step_id": str(uuid.uuid5(NAMESPACE, named)),
             "session_id": session or trace,
         },
-        "identity": identity(bound, values.first(said, words.AGENT), log.resource, said),
+        "identity": identity(bound, values.first(said, words.AGENT), source, said, wording),
         "cognition": {"intent": intent[:INTENT]},
         "action": action,
     }
@@ -97,7 +99,7 @@ def _event(log: Log, bound: str | None, tally: values.Tally) -> Step | None:
         body["cognition"]["reasoning_chain"] = [values.cut(one, tally) for one in thoughts[:50]]
     # With tracing on, the call's own span tells its tokens; only the event tells what they cost.
     spent = {
-        "tokens_consumed": None if has_span else tokens_of(said),
+        "tokens_consumed": None if has_span else tokens_of(said, wording),
         "cost": values.cost(values.first(said, words.COST)),
     }
     if kind == "model" and not has_span and spent["tokens_consumed"] is None and not failed:

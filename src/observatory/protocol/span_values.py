@@ -7,7 +7,7 @@ Law: what cannot be read is absent; nothing here raises, whatever others have wr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,11 +22,13 @@ LONGEST: Final = 16_384  # characters of one text; what is longer is cut, and co
 LONGEST_TALK: Final = 4 << 20  # characters of JSON that is taken apart for what was said
 NAMES: Final = 1_000  # of unmapped attributes that are counted apart, of a request
 NO_VERSION: Final = "0.0.0"
+SPOKEN: Final = ("text",)  # types of a message's parts
+THOUGHT: Final = ("reasoning", "thinking")
 _control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _is_semver: Final = re.compile(SEMVER).match
 _short_version: Final = re.compile(r"v?(\d+)(?:\.(\d+))?$").match
-_digits: Final = re.compile(r"(?<=\.)\d+(?=\.|$)").sub
 encode: Final = msgspec.json.Encoder().encode
+decode: Final = msgspec.json.Decoder().decode
 
 
 class Tally(msgspec.Struct):
@@ -41,16 +43,24 @@ class Tally(msgspec.Struct):
     cut: int = 0
     unmapped: dict[str, int] = {}
 
-    def unread(self, attributes: Attributes) -> None:
-        for key in attributes:
-            if key not in words.READ:
-                plain_key = _digits("N", key)[:128]
-                if plain_key in self.unmapped or len(self.unmapped) < NAMES:
-                    self.unmapped[plain_key] = self.unmapped.get(plain_key, 0) + 1
+    def unread(self, names: Iterable[str]) -> None:
+        counted = self.unmapped
+        for name in names:
+            if name in counted or len(counted) < NAMES:
+                counted[name] = counted.get(name, 0) + 1
 
 
 def one_line(text: str) -> str:
-    return _control.sub(" ", text)
+    return text if text.isprintable() else _control.sub(" ", text)
+
+
+def in_short(text: str, most: int) -> str:
+    """In one line and with single blanks; of what is longer, more than `most` of its beginning."""
+    for some in (text[: 8 * most], text) if len(text) > 8 * most else (text,):
+        found = " ".join(one_line(some).split())
+        if len(found) > most:
+            break
+    return found
 
 
 def first(said: Attributes, names: Iterable[str]) -> Any:
@@ -61,15 +71,18 @@ def first(said: Attributes, names: Iterable[str]) -> Any:
     return None
 
 
-@lru_cache(maxsize=16_384)
 def _cleaned(text: str) -> str | None:
     return _control.sub(" ", text).strip()[:256].strip() or None
+
+
+_known: Final = lru_cache(maxsize=16_384)(_cleaned)
 
 
 def name(value: Any) -> str | None:
     if value is None or isinstance(value, list | dict):
         return None
-    return _cleaned(str(value))
+    text = value if isinstance(value, str) else str(value)
+    return _known(text) if len(text) <= 512 else _cleaned(text)
 
 
 def session(value: Any) -> str | None:
@@ -89,6 +102,21 @@ def version(text: str) -> str:
     return NO_VERSION
 
 
+class Source(msgspec.Struct, gc=False):
+    """What its resource tells of a span: the same for all of a block."""
+
+    service: str
+    agent_type: str | None
+    version: Any
+    cluster_id: str | None
+
+
+def source_of(resource: Attributes) -> Source:
+    service = name(resource.get("service.name")) or "unknown_service"
+    kind = name(resource.get(words.AGENT_TYPE))
+    return Source(service, kind, resource.get("service.version"), cluster(resource))
+
+
 def cluster(resource: Attributes) -> str | None:
     """`aws-eu-central-1` where cloud and region are told: that is how the map finds a place."""
     region, cloud = resource.get(words.REGION), resource.get(words.CLOUD)
@@ -97,9 +125,11 @@ def cluster(resource: Attributes) -> str | None:
     return name(first(resource, words.CLUSTER))
 
 
-def when(*times_ns: int) -> str:
+def when(start_ns: int, end_ns: int = 0) -> str:
     """The first that is told and that a clock can show."""
-    return clock.from_ns(next((ns for ns in times_ns if 0 < ns < clock.LAST_NS), 0))
+    if 0 < start_ns < clock.LAST_NS:
+        return clock.from_ns(start_ns)
+    return clock.from_ns(end_ns if 0 < end_ns < clock.LAST_NS else 0)
 
 
 def duration(span: Span) -> int:
@@ -107,13 +137,13 @@ def duration(span: Span) -> int:
 
 
 def count(value: Any) -> int | None:
+    if type(value) is int:  # nearly all are
+        return value if 0 <= value <= MAX_SAFE else None
     if isinstance(value, str):
         value = int(value) if value.isascii() and value.isdigit() and len(value) < 17 else None
     if isinstance(value, float):
         value = int(value) if 0 <= value <= MAX_SAFE else None
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SAFE else None
-    )
+    return value if type(value) is int and 0 <= value <= MAX_SAFE else None
 
 
 def cost(value: Any) -> float | None:
@@ -151,7 +181,7 @@ def as_json(value: Any, tally: Tally) -> str:
     if len(text) > LONGEST:
         return dumped(cut(text, tally))
     try:
-        msgspec.json.decode(text)
+        decode(text)
     except (msgspec.DecodeError, RecursionError):
         return dumped(text.replace("\0", ""))
     return text if "\\u0000" not in text else dumped(text)
@@ -161,7 +191,7 @@ def messages(value: Any) -> list[dict[str, Any]]:
     """GenAI's messages: a list of `{role, parts | content}`, often as JSON text."""
     if isinstance(value, str) and value[:1] in "[{" and len(value) <= LONGEST_TALK:
         try:
-            value = msgspec.json.decode(value)
+            value = decode(value)
         except (msgspec.DecodeError, RecursionError):
             return []
     if isinstance(value, dict):
@@ -169,34 +199,36 @@ def messages(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def texts(message: Mapping[str, Any], *kinds: str) -> list[str]:
+def texts(message: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
     """The texts of a message's parts of these kinds."""
     parts = message.get("parts") or message.get("content")
     if isinstance(parts, str):
         return [parts] if "text" in kinds else []
     found = []
-    for part in parts if isinstance(parts, list) else []:
+    for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict) and part.get("type") in kinds:
             text = part.get("content") or part.get("text") or part.get("thinking")
-            found += [text] if isinstance(text, str) else []
+            if isinstance(text, str):
+                found.append(text)
     return found
 
 
 def question(value: Any) -> str:
     """The last thing a person or another agent said."""
+    if value is None:
+        return ""
     for message in reversed(messages(value)):
-        if message.get("role") in ("user", "human", None) and (found := texts(message, "text")):
+        if message.get("role") in ("user", "human", None) and (found := texts(message, SPOKEN)):
             return found[-1]
-    return plain(value) if isinstance(value, str) and value[:1] not in "[{" else ""
+    return value if isinstance(value, str) and value[:1] not in "[{" else ""
 
 
-def answer(said: Attributes) -> tuple[list[str], str]:
+def answer(said: Attributes, names: Iterable[str]) -> tuple[list[str], str]:
     """What the model thought, and what it said."""
-    told = first(said, words.ANSWER)
-    answers = messages(told)
-    thoughts = [text for one in answers for text in texts(one, "reasoning", "thinking")]
-    said_text = [text for one in answers for text in texts(one, "text")]
+    told = first(said, names)
+    answers = () if told is None else messages(told)
     if not answers:
-        flat = "llm.output_messages.0.message.content"
-        said_text = [text for text in (plain(said.get(flat)), plain(told)) if text][:1]
-    return thoughts, "\n".join(said_text)
+        flat = plain(said.get("llm.output_messages.0.message.content"))
+        return [], flat or plain(told)
+    thoughts = [text for one in answers for text in texts(one, THOUGHT)]
+    return thoughts, "\n".join([text for one in answers for text in texts(one, SPOKEN)])

@@ -11,9 +11,8 @@ the request that is one.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from hashlib import sha1
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -24,8 +23,11 @@ from observatory.protocol.identity import NAMESPACE, hyphenated
 from observatory.protocol.otel import TraceContext, read_context
 from observatory.protocol.otlp_records import CLIENT, Attributes, Span
 from observatory.protocol.rules import MAX_SAFE
+from observatory.protocol.span_wording import Wording, wording_of
 
 INTENT: Final = 300
+_NAMESPACE: Final = NAMESPACE.bytes
+_VARIANT: Final = {f"{n:x}": f"{8 | n & 3:x}" for n in range(16)}
 
 
 class Step(msgspec.Struct, gc=False):
@@ -45,27 +47,144 @@ class Recorded(NamedTuple):
 Record = Mapping[str, Recorded]  # by step id
 
 
-def steps_of_spans(
-    spans: Sequence[Span], bound: str | None, record: Record | None = None
-) -> tuple[list[Step | None], values.Tally]:
-    """One entry for each span, None where it is no step. `bound`: the agent whose key it is; `record`: what
-    is on record of the steps that `asks` names."""
-    family = {(span.trace_id, span.span_id): span for span in spans}
-    tally = values.Tally()
-    return [_step(span, family, bound, tally, record or {}) for span in spans], tally
+class Member(msgspec.Struct, eq=False, gc=False):
+    """A span of a request, with what is asked of it again and again."""
+
+    span: Span
+    wording: Wording
+    kind: words.Kind | None
+    step_id: str  # "" of what has no ids and is no step
 
 
-def asks(spans: Sequence[Span]) -> set[str]:
-    """The steps whose record decides where these spans belong: of a span with a parent its own, and of a
-    parent that is not among them that one's."""
-    family = {(span.trace_id, span.span_id) for span in spans}
-    wanted = set()
-    for span in spans:
-        if span.parent_id and span.trace_id and span.span_id and kind_of(span) is not None:
-            wanted.add(step_id(span.trace_id, span.span_id))
-        if span.parent_id and span.trace_id and (span.trace_id, span.parent_id) not in family:
-            wanted.add(step_id(span.trace_id, span.parent_id))
-    return wanted
+class Family:
+    """The spans of one request: each may be told something by its ancestors among them."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._members = [_member(span) for span in spans]
+        self._by_ids = {(one.span.trace_id, one.span.span_id): one for one in self._members}
+        self._sources: dict[int, values.Source] = {}
+
+    def asks(self) -> set[str]:
+        """The steps whose record decides where these spans belong: of a span with a parent its own, and of a
+        parent that is not among them that one's."""
+        wanted = set()
+        for one in self._members:
+            parent, trace = one.span.parent_id, one.span.trace_id
+            if parent and trace:
+                if one.kind is not None and one.step_id:
+                    wanted.add(one.step_id)
+                if (trace, parent) not in self._by_ids:
+                    wanted.add(step_id(trace, parent))
+        return wanted
+
+    def steps(
+        self, bound: str | None, record: Record | None = None
+    ) -> tuple[list[Step | None], values.Tally]:
+        """One entry for each span, None where it is no step. `bound`: the agent whose key it is; `record`:
+        what is on record of the steps that `asks` names."""
+        tally = values.Tally()
+        return [self._step(one, bound, tally, record or {}) for one in self._members], tally
+
+    def _step(self, one: Member, bound: str | None, tally: values.Tally, record: Record) -> Step | None:
+        span, kind, name, wording = one.span, one.kind, one.step_id, one.wording
+        if kind is None or not name:
+            tally.not_agents += 1
+            return None
+        tally.steps += 1
+        said = span.attributes
+        tally.unread(wording.unmapped)
+        parent, lines, beyond = self._ancestry(one)
+        above = record.get(beyond) if beyond else None
+        source = self._source(span.resource)
+        session, trace = _session_of(lines, above), hyphenated(span.trace_id)
+        tally.early += session is None and beyond is not None and name not in record
+        failed = span.failed or said.get("success") in (False, "false")
+        cognition: dict[str, Any] = {"intent": _intent(kind, span.name, said, wording)}
+        action: dict[str, Any] = {
+            "status": "failure" if failed else "success",
+            "duration_ms": values.duration(span),
+        }
+        if kind == "tool":
+            if tool := _tool(said, wording, span.name):
+                action["tool_call"] = tool
+            if (given := values.first(said, wording.tool_input)) is not None:
+                action["tool_input"] = values.as_json(given, tally)
+            outcome = values.plain(values.first(said, wording.tool_output))
+        else:
+            thoughts, outcome = values.answer(said, wording.answer)
+            if thoughts:
+                cognition["reasoning_chain"] = [values.cut(one, tally) for one in thoughts[:50]]
+        trouble = span.trouble or (values.plain(values.first(said, wording.failure)) if span.failed else "")
+        if trouble or outcome:
+            action["tool_output_summary"] = values.cut(trouble if failed and trouble else outcome, tally)
+        body: dict[str, Any] = {
+            "meta": {
+                "trace_id": trace,
+                "timestamp": values.when(span.start_ns, span.end_ns),
+                "parent_step_id": parent,
+                "cluster_id": source.cluster_id,
+                "step_id": name,
+                "session_id": session or trace,
+            },
+            "identity": identity(bound, _agent_in(lines) or _agent_on(above), source, said, wording),
+            "cognition": cognition,
+            "action": action,
+        }
+        if (spent := _spent(kind, span, wording, tally)) is not None:
+            body["state_delta"] = spent
+        if kind == "agent" and not span.parent_id and session is None:
+            body["control"] = {"is_terminal": True}  # the run that is this trace has ended
+        raw = values.encode(body)
+        before = record.get(name)
+        if before is not None and before.raw is not None and _own(before.raw) == _own(raw):
+            raw = before.raw
+        return Step(raw, _context(span))
+
+    def _source(self, resource: Attributes) -> values.Source:
+        found = self._sources.get(id(resource))  # the spans hold them all, so none is another's
+        if found is None:
+            found = self._sources[id(resource)] = values.source_of(resource)
+        return found
+
+    def _ancestry(self, one: Member) -> tuple[str | None, list[Member], str | None]:
+        """The step it hangs on; itself with its ancestors in the request, nearest first; the step past
+        them."""
+        lines, parent, at, beyond, trace = [one], None, one, None, one.span.trace_id
+        for _ in range(64):
+            if not (upward := at.span.parent_id):
+                break
+            above = self._by_ids.get((trace, upward))
+            if above is None:
+                beyond = step_id(trace, upward)
+                parent = parent or beyond
+                break
+            if parent is None and above.kind is not None:
+                parent = above.step_id
+            if above in lines:
+                break
+            lines.append(above)
+            at = above
+        return parent, lines, beyond
+
+
+def _member(span: Span) -> Member:
+    name = step_id(span.trace_id, span.span_id) if span.trace_id and span.span_id else ""
+    return Member(span, wording_of(span.attributes), kind_of(span), name)
+
+
+def _context(span: Span) -> TraceContext | None:
+    trace, name, flags = span.trace_id, span.span_id, span.flags & 1
+    if span.state:
+        return read_context(f"00-{trace}-{name}-{flags:02x}", span.state)
+    # The ids are hex and not all zero, or they were none.
+    return TraceContext(trace, name, flags, None) if len(trace) == 32 and len(name) == 16 else None
+
+
+def _session_of(lines: Sequence[Member], above: Recorded | None) -> str | None:
+    for one in lines:
+        if one.wording.session and (told := values.first(one.span.attributes, one.wording.session)):
+            return values.session(told)
+    return above.session_id if above else None
 
 
 def kind_of(span: Span) -> words.Kind | None:
@@ -88,69 +207,6 @@ def kind_of(span: Span) -> words.Kind | None:
     return None
 
 
-Family = Mapping[tuple[str, str], Span]
-
-
-def _step(span: Span, family: Family, bound: str | None, tally: values.Tally, record: Record) -> Step | None:
-    kind = kind_of(span)
-    if kind is None or not span.trace_id or not span.span_id:
-        tally.not_agents += 1
-        return None
-    tally.steps += 1
-    said = span.attributes
-    tally.unread(said)
-    parent, lines, beyond = _ancestry(span, family)
-    above = record.get(beyond) if beyond else None
-    told = (values.first(one.attributes, words.SESSION) for one in lines)
-    session = next((values.session(one) for one in told if one), above.session_id if above else None)
-    trace, name = hyphenated(span.trace_id), step_id(span.trace_id, span.span_id)
-    tally.early += session is None and beyond is not None and name not in record
-    tool = _tool(said, span.name) if kind == "tool" else None
-    body: dict[str, Any] = {
-        "meta": {
-            "trace_id": trace,
-            "timestamp": values.when(span.start_ns, span.end_ns),
-            "parent_step_id": parent,
-            "cluster_id": values.cluster(span.resource),
-            "step_id": name,
-            "session_id": session or trace,
-        },
-        "identity": identity(
-            bound, next((one for one in map(_agent_of, lines) if one), _agent_on(above)), span.resource, said
-        ),
-        "cognition": {"intent": _intent(kind, span.name, said)},
-        "action": {
-            "status": "failure" if span.failed or said.get("success") in (False, "false") else "success",
-            "duration_ms": values.duration(span),
-            **({"tool_call": tool} if tool else {}),
-        },
-    }
-    cognition, action = body["cognition"], body["action"]
-    if kind == "tool":
-        if (given := values.first(said, words.TOOL_INPUT)) is not None:
-            action["tool_input"] = values.as_json(given, tally)
-        outcome = values.plain(values.first(said, words.TOOL_OUTPUT))
-    else:
-        thoughts, outcome = values.answer(said)
-        if thoughts:
-            cognition["reasoning_chain"] = [values.cut(one, tally) for one in thoughts[:50]]
-    trouble = span.trouble or (values.plain(values.first(said, words.FAILURE)) if span.failed else "")
-    if trouble or outcome:
-        action["tool_output_summary"] = values.cut(
-            trouble if action["status"] == "failure" and trouble else outcome, tally
-        )
-    if (spent := _spent(kind, span, tally)) is not None:
-        body["state_delta"] = spent
-    if kind == "agent" and not span.parent_id and session is None:
-        body["control"] = {"is_terminal": True}  # the run that is this trace has ended
-    context = read_context(f"00-{span.trace_id}-{span.span_id}-{span.flags & 1:02x}", span.state)
-    raw = values.encode(body)
-    before = record.get(name)
-    if before is not None and before.raw is not None and _own(before.raw) == _own(raw):
-        raw = before.raw
-    return Step(raw, context)
-
-
 def _own(raw: bytes) -> Any:
     """What of a step is told by its span alone; None of what cannot be read."""
     try:
@@ -171,50 +227,44 @@ def _agent_on(above: Recorded | None) -> Any:
         return None
 
 
-@lru_cache(maxsize=16_384)
 def step_id(trace_id: str, span_id: str) -> str:
-    """A UUID, so that a parent is found whatever session it says it is of."""
-    return str(uuid.uuid5(NAMESPACE, f"{trace_id}/{span_id}"))
+    """A UUID (version 5), so that a parent is found whatever session it says it is of."""
+    digits = sha1(
+        b"%b%b/%b" % (_NAMESPACE, trace_id.encode(), span_id.encode()), usedforsecurity=False
+    ).hexdigest()
+    variant = _VARIANT[digits[16]]
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
-def _ancestry(span: Span, family: Family) -> tuple[str | None, list[Span], str | None]:
-    """The step it hangs on; itself with its ancestors in the request, nearest first; the step past them."""
-    lines, parent, at, beyond = [span], None, span, None
-    for _ in range(64):
-        if not at.parent_id:
-            break
-        above = family.get((span.trace_id, at.parent_id))
-        if parent is None and (above is None or kind_of(above) is not None):
-            parent = step_id(span.trace_id, at.parent_id)
-        if above is None:
-            beyond = step_id(span.trace_id, at.parent_id)
-        if above is None or any(above is one for one in lines):
-            break
-        lines.append(above)
-        at = above
-    return parent, lines, beyond
-
-
-def identity(bound: str | None, told: Any, resource: Attributes, said: Attributes) -> dict[str, Any]:
+def identity(
+    bound: str | None, told: Any, source: values.Source, said: Attributes, wording: Wording
+) -> dict[str, Any]:
     """`told`: the agent as it is named; without one the service is the agent."""
-    kind = "observatory.agent_type"
-    service = values.name(resource.get("service.name")) or "unknown_service"
-    version = values.first(said, words.AGENT_VERSION) or resource.get("service.version")
+    kind = said.get(words.AGENT_TYPE)
+    version = values.first(said, wording.agent_version) or source.version
     found: dict[str, Any] = {
-        "agent_id": bound or values.name(told) or service,
-        "agent_type": values.name(said.get(kind) or resource.get(kind)) or service,
+        "agent_id": bound or values.name(told) or source.service,
+        "agent_type": (values.name(kind) if kind else source.agent_type) or source.service,
         "capability_version": values.version(version) if isinstance(version, str) else values.NO_VERSION,
     }
-    for member, names in (("model", words.MODEL), ("provider", words.PROVIDER)):
-        if (value := values.name(values.first(said, names))) is not None:
-            found[member] = value
+    if wording.model and (model := values.name(values.first(said, wording.model))) is not None:
+        found["model"] = model
+    if wording.provider and (provider := values.name(values.first(said, wording.provider))) is not None:
+        found["provider"] = provider
     return found
 
 
-def _agent_of(span: Span) -> Any:
+def _agent_in(lines: Sequence[Member]) -> Any:
+    for one in lines:
+        if told := _agent_of(one):
+            return told
+    return None
+
+
+def _agent_of(one: Member) -> Any:
     """As an attribute names it; an agent's own span has its name, for want of another."""
-    said = span.attributes
-    if (told := values.first(said, words.AGENT)) is not None:
+    span, said = one.span, one.span.attributes
+    if (told := values.first(said, one.wording.agent)) is not None:
         return told
     if said.get("openinference.span.kind") == "AGENT":
         return span.name
@@ -224,24 +274,26 @@ def _agent_of(span: Span) -> Any:
     return span.name.removeprefix("invoke_agent ") if is_call else None
 
 
-def _tool(said: Attributes, title: str) -> str:
-    told = values.first(said, (*words.TOOL, "gen_ai.data_source.id"))
+def _tool(said: Attributes, wording: Wording, title: str) -> str:
+    told = values.first(said, wording.tool)
     return (values.name(told) or values.name(title) or "tool").removeprefix("execute_tool ")
 
 
-def _intent(kind: words.Kind, title: str, said: Attributes) -> str:
+def _intent(kind: words.Kind, title: str, said: Attributes, wording: Wording) -> str:
     """The span's name, and what was asked where that is told."""
-    asked = "" if kind == "tool" else values.question(values.first(said, words.QUESTION))
-    described = values.plain(said.get("gen_ai.agent.description")) if kind == "agent" else ""
-    more = " ".join(values.one_line(asked or described).split())
+    asked = "" if kind == "tool" else values.question(values.first(said, wording.question))
+    if not asked and kind == "agent":
+        asked = values.plain(said.get("gen_ai.agent.description"))
+    more = values.in_short(asked, INTENT)
     title = values.one_line(title) or kind
     text = f"{title}: {more}" if more else title
     return text if len(text) <= INTENT else f"{text[: INTENT - 1]}…"
 
 
-def _spent(kind: words.Kind, span: Span, tally: values.Tally) -> dict[str, Any] | None:
+def _spent(kind: words.Kind, span: Span, wording: Wording, tally: values.Tally) -> dict[str, Any] | None:
     said = span.attributes
-    tokens, cost = tokens_of(said), values.cost(values.first(said, words.COST))
+    tokens = tokens_of(said, wording)
+    cost = values.cost(values.first(said, wording.cost)) if wording.cost else None
     if kind == "model":
         tally.without_tokens += tokens is None
         tally.without_cost += cost is None
@@ -249,13 +301,14 @@ def _spent(kind: words.Kind, span: Span, tally: values.Tally) -> dict[str, Any] 
         # The calls within this process tell their own; a remote agent's calls nobody else tells.
         tally.sums_left += 1
         return None
-    found = {"tokens_consumed": tokens, "cost": cost}
-    return {name: value for name, value in found.items() if value is not None} or None
+    found: dict[str, Any] = {} if tokens is None else {"tokens_consumed": tokens}
+    if cost is not None:
+        found["cost"] = cost
+    return found or None
 
 
-def tokens_of(said: Attributes) -> int | None:
-    told = [values.count(values.first(said, names)) for names in (words.TOKENS_IN, words.TOKENS_OUT)]
-    told += [values.count(said.get(name)) for name in words.TOKENS_CACHED]
+def tokens_of(said: Attributes, wording: Wording) -> int | None:
+    told = [values.count(values.first(said, names)) for names in wording.token_parts]
     parts = [one for one in told if one is not None]
-    found = sum(parts) if parts else values.count(values.first(said, words.TOKENS_ALL))
+    found = sum(parts) if parts else values.count(values.first(said, wording.tokens_all))
     return found if found is None or found <= MAX_SAFE else None

@@ -8,14 +8,20 @@ steps are found by the dedupe key and compared as text.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any
 
+import msgspec
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     ColumnElement,
     FromClause,
     Select,
     Text,
     and_,
+    any_,
+    bindparam,
     case,
     cast,
     func,
@@ -28,8 +34,8 @@ from sqlalchemy import (
 from observatory.insight.sessions import Played
 from observatory.protocol.steps import step_name
 from observatory.store import tables
-from observatory.store.fetches import Fetches, portions
-from observatory.store.keys import SEQ_BITS, dedupe_key
+from observatory.store.fetches import TENANT, Fetches, portions
+from observatory.store.keys import SEQ_BITS, SEQ_MASK, dedupe_key
 from observatory.store.shapes import Shape, state_of
 
 OBSERVED = '"observed_timestamp":"'
@@ -175,8 +181,22 @@ class SessionReads(Fetches):
     async def steps_recorded(
         self, tenant_id: str, names: Collection[str]
     ) -> dict[str, tuple[str, bytes | None]]:
+        """Asked with every request of spans, so it is composed once: the keys are one value of it."""
+        found: dict[str, tuple[str, bytes | None]] = {}
+        for some in portions(names):
+            keys: Any = [dedupe_key(tenant_id, name) for name in some]
+            if self.dialect == "sqlite":
+                keys = msgspec.json.encode(keys).decode()
+            rows = await self.fetch(tenant_id, self._recorded, tenant=tenant_id, keys=keys)
+            for session_id, step_id, message_id, raw in rows:
+                name = step_name(session_id, step_id, message_id)
+                found[name] = session_id, None if raw is None else bytes(raw)
+        return {name: found[name] for name in names if name in found} if found else {}
+
+    @cached_property
+    def _recorded(self) -> Select[Any]:
         shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
-        mine = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == messages.c.session_no)
+        mine = and_(sessions.c.tenant_id == TENANT, sessions.c.session_no == messages.c.session_no)
         source = (
             shape.events.join(messages, shape.same_row(messages))
             .join(shape.payloads, shape.same_row(shape.payloads))
@@ -185,16 +205,12 @@ class SessionReads(Fetches):
         columns = select(
             sessions.c.session_id, messages.c.step_id, messages.c.message_id, shape.payloads.c.raw
         )
-        found: dict[str, tuple[str, bytes | None]] = {}
-        for some in portions(names):
-            keys = [dedupe_key(tenant_id, name) for name in some]
-            query = columns.select_from(source).where(
-                messages.c.dedupe.in_(keys), *shape.in_tenant(tenant_id, None, None)
-            )
-            for session_id, step_id, message_id, raw in await self.fetch(tenant_id, query):
-                name = step_name(session_id, step_id, message_id)
-                found[name] = session_id, None if raw is None else bytes(raw)
-        return {name: found[name] for name in names if name in found}
+        if self.dialect == "sqlite":
+            given = func.json_each(bindparam("keys", type_=Text)).table_valued("value")
+            named: ColumnElement[bool] = messages.c.dedupe.in_(select(given.c.value))
+        else:
+            named = messages.c.dedupe == any_(bindparam("keys", type_=ARRAY(BigInteger)))
+        return columns.select_from(source).where(named, *shape.between(TENANT, 1, SEQ_MASK))
 
     async def annotations_page(
         self, tenant_id: str, where: Mapping[str, Any], before: str | None, limit: int

@@ -222,3 +222,22 @@ def test_answers_are_read_by_the_official_messages_s811() -> None:
     assert (status.code, status.message) == (8, "full")
     told = json.loads(trouble(None, 415, "unsupported_media_type", "x"))
     assert (told["code"], told["message"], told["status"]) == (3, "x", "refused")
+
+
+def test_an_empty_value_is_told_from_none_s809() -> None:
+    """S809: a text, a count or a truth that is empty is what it is; only what holds nothing is nothing."""
+    request = ExportTraceServiceRequest()
+    one = request.resource_spans.add().scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\1" * 8)
+    one.attributes.add(key="text").value.string_value = ""
+    one.attributes.add(key="count").value.int_value = 0
+    one.attributes.add(key="less").value.int_value = -3
+    one.attributes.add(key="share").value.double_value = 0.0
+    one.attributes.add(key="no").value.bool_value = False
+    one.attributes.add(key="bytes").value.bytes_value = b""
+    one.attributes.add(key="list").value.array_value.SetInParent()
+    one.attributes.add(key="none")
+    (found,) = otlp_read.spans(request.SerializeToString(), "protobuf", 10)
+    told = {"text": "", "count": 0, "less": -3, "share": 0.0, "no": False, "bytes": "", "list": []}
+    assert found.attributes == told | {"none": None}
+    assert found.attributes["no"] is False and isinstance(found.attributes["share"], float)
+    assert (found.failed, found.trouble) == (False, "")
