@@ -20,7 +20,7 @@ from observatory.api.fact_shapes import Names
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.insight.cascade import Spot
-from observatory.insight.facts import fact_name
+from observatory.insight.facts import PLACE_BITS, fact_name
 from observatory.projections.cascade import Cascade, Tainted
 from observatory.projections.root_cause import NEAR_MINUTES, POINTS, Ancestry, Known
 from observatory.protocol.clock import from_ns
@@ -31,7 +31,7 @@ from observatory.state import Principal
 Row = dict[str, Any]
 MOST_STEPS = 200_000  # looked at for one answer; beyond it the answer says that there is more
 MOST_ANCESTORS = 50_000
-MOST_ROUNDS = 50
+MOST_ROUNDS = 1_000  # sessions one after the other
 MOST_LISTED = 200  # facts, sessions of one answer
 LONGEST_PATH = 50
 MINUTE = 60_000_000_000
@@ -251,7 +251,7 @@ def summed(cascade: Cascade, found: Tainted, order: Collection[int]) -> Row:
     for number, seq in cascade.received(found).items():
         if number not in agents:
             agents[number] = _agent("received", seq) | {"sessions": {cascade.row(seq).session_no}}
-    facts = [fact_id for seq in order for fact_id in cascade.made.get(seq, ())]
+    facts = sorted(fact_id for fact_id in cascade.facts if fact_id >> PLACE_BITS in found.depth)
     return {"agents": agents, "tools": tools, "spend": spend, "sessions": sessions, "facts": facts}
 
 

@@ -31,7 +31,7 @@ from observatory.protocol.rules import Name
 from observatory.state import Principal
 
 MOST_STEPS = 200_000  # looked at for one answer; beyond it the answer says that there is more
-MOST_ROUNDS = 200
+MOST_ROUNDS = 1_000  # sessions one after the other
 MOST_KEYS = 500  # copies whose words are looked for elsewhere
 MOST_LISTED = 200  # copies, later facts, other claims of one answer
 MOST_TARGETS = 200

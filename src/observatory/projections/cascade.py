@@ -10,7 +10,7 @@ in as they are asked for (`wanted`), and whoever feeds decides how much is enoug
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
@@ -53,7 +53,7 @@ class Cascade:
         self.steps: dict[int, Row] = {}
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
-        self.made: dict[int, list[int]] = {}  # step -> its facts
+        self.facts: list[int] = []  # of all these steps
         self._reached: set[int] = {seq}
         # Children by link: sure ones, and those by a link the gateway inferred.
         self._sure: dict[int, list[int]] = {}
@@ -62,12 +62,15 @@ class Cascade:
         self._parents: dict[int, list[int]] | None = None  # made when a late parent asks for it
         self._declared: set[int] = set()  # steps that name a parent themselves
         self._uses: dict[int, list[tuple[int, Kind, float]]] = {}
+        self._used: dict[int, list[int]] = {}  # step -> its facts that somebody used
         self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
+        self._unturned: list[dict[int, Row]] = []  # steps that are not among these yet: few ask for them
         self._names: dict[int, int] = {}  # key of a name -> step
         self._home: dict[int, int] = {}  # step -> session, of those not loaded
         self._ahead: set[tuple[int, int]] = set()  # (parent, child) known before the child itself
         # Most steps are none of these: their children are all there is to know of them.
-        self._taken: set[int] = set()  # steps somebody used a fact of
+        self._given: set[int] = set()  # steps somebody surely used a fact of
+        self._hinted: set[int] = set()  # steps somebody may have used a fact of
         self._late: set[int] = set()  # parents that came after a child
         self._addressed: set[int] = set()  # steps that were forwarded to another agent
         self._walked = 0
@@ -80,61 +83,63 @@ class Cascade:
         self.loaded |= sessions
         self.wanted -= sessions
         self._parents = None
-        steps, names, turns, reached = self.steps, self._names, self._turns, self._reached
-        ahead, addressed, declared = self._ahead, self._addressed, self._declared
-        again: set[int] = set()  # steps there was news of
+        steps, names, reached, ahead = self.steps, self._names, self._reached, self._ahead
+        rows = sorted(down.steps, key=itemgetter(0))
+        new = {row[0]: row for row in rows}
+        names.update({row[1]: row[0] for row in rows})
+        again = {seq for seq in new if seq in reached and seq not in steps}  # steps there was news of
+        steps.update(new)
+        self._unturned.append(new)
+        self._addressed.update(
+            row[0] for row in rows if row[5] and row[5] != row[4] and row[6] == "forwarded"
+        )
+        self._declared.update(row[0] for row in rows if row[12] != "inferred" and row[11] is not None)
         waiting: list[tuple[int, int, str]] = []  # a parent may come after its child
         spanned: list[tuple[int, int]] = []
-        for row in sorted(down.steps, key=itemgetter(0)):
-            seq = row[0]
-            if seq not in steps:
-                steps[seq] = row
-                names[row[1]] = seq
-                turns.setdefault((row[3], row[4]), []).append(seq)
-                if row[5] and row[5] != row[4] and row[6] == "forwarded":
-                    addressed.add(seq)
-                if seq in reached:
-                    again.add(seq)
-            key, how = row[11], row[12]
+        for row in rows:
+            key = row[11]
             if key is None:
                 continue
+            seq, how = row[0], row[12]
             if how == "span":
                 spanned.append((key, seq))
                 continue
-            if how != "inferred":
-                declared.add(seq)
             parent = names.get(key)
             if parent is None:
-                waiting.append((key, seq, how))
-            elif (parent, seq) not in ahead:
+                continue
+            if parent > seq and parent in new:
+                waiting.append((parent, seq, how))
+            elif not ahead or (parent, seq) not in ahead:
                 self._link(parent, seq, LINKS.get(how, "parent"), again)
-        for key, seq, how in waiting:
-            parent = names.get(key)
-            if parent is not None and (parent, seq) not in ahead:
+        for parent, seq, how in waiting:
+            if (parent, seq) not in ahead:
                 self._link(parent, seq, LINKS.get(how, "parent"), again)
-        self._span(spanned, again)
+        self._span(spanned, new, again)
         for parent, seq, session_no, how in down.abroad:
             self._home[seq] = session_no
             if seq not in steps:
                 self._ahead.add((parent, seq))
             self._link(parent, seq, LINKS.get(how, "parent"), again)
-        for fact_id, seq in down.facts:
-            self.made.setdefault(seq, []).append(fact_id)
+        self.facts += (row[0] for row in down.facts)
         for fact_id, seq, how, weight, session_no in down.uses:
             self._home[seq] = session_no
-            self._taken.add(fact_id >> PLACE_BITS)
-            self._uses.setdefault(fact_id, []).append((seq, USES.get(how, "near"), weight))
+            kind = USES.get(how, "near")
+            (self._given if kind in STRONG else self._hinted).add(fact_id >> PLACE_BITS)
+            if fact_id in self._uses:
+                self._uses[fact_id].append((seq, kind, weight))
+            else:
+                self._uses[fact_id] = [(seq, kind, weight)]
+                self._used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
         self._spread(again)
 
-    def _span(self, spanned: list[tuple[int, int]], again: set[int]) -> None:
-        """Of several steps with that span the last before it, in its own session."""
+    def _span(self, spanned: list[tuple[int, int]], new: dict[int, Row], again: set[int]) -> None:
+        """Of several steps with that span the last before it, in its own session, which came as a whole."""
         wanted = {key for key, _ in spanned}
         having: dict[tuple[int, int], list[int]] = {}
-        for row in self.steps.values() if wanted else ():
+        for row in new.values() if wanted else ():
             if row[2] in wanted:
                 having.setdefault((row[2], row[3]), []).append(row[0])
         for key, seq in spanned:
-            self._declared.add(seq)
             found = sorted(having.get((key, self.steps[seq][3]), ()))
             place = bisect_left(found, seq)
             if found:
@@ -152,11 +157,17 @@ class Cascade:
 
     def _spread(self, again: set[int]) -> None:
         """Whatever is reached by any edge, to know which sessions are wanted."""
-        stack, reached, steps = list(again), self._reached, self.steps
+        stack, reached, steps, late = list(again), self._reached, self.steps, self._late
+        ways = (self._sure, self._guessed)
+        given, hinted, addressed = self._given, self._hinted, self._addressed
         while stack:
             here = stack.pop()
-            for sure in (True, False):
-                for seq in self._after(here, sure):
+            if here in given or here in hinted or here in addressed or here in late:
+                onward: Iterable[Sequence[int]] = (self._after(here, True), self._after(here, False))
+            else:
+                onward = [way[here] for way in ways if here in way]
+            for found in onward:
+                for seq in found:
                     if seq in reached:
                         continue
                     reached.add(seq)
@@ -168,11 +179,12 @@ class Cascade:
     def _after(self, seq: int, sure: bool) -> Sequence[int]:
         """Steps that edges of one strength lead to."""
         linked = (self._sure if sure else self._guessed).get(seq, ())
-        if seq not in self._taken and seq not in self._late and (sure or seq not in self._addressed):
+        used = seq in (self._given if sure else self._hinted)
+        if not used and seq not in self._late and (sure or seq not in self._addressed):
             return linked
         found = [child for child in linked if child > seq or not self._closes(seq, child)]
-        for fact_id in self.made.get(seq, ()):
-            for user, kind, _ in self._uses.get(fact_id, ()):
+        for fact_id in self._used.get(seq, ()) if used else ():
+            for user, kind, _ in self._uses[fact_id]:
                 if (kind in STRONG) is sure and user != seq:
                     found.append(user)
         if not sure:
@@ -202,6 +214,10 @@ class Cascade:
         """The next step there of the agent this one was addressed to, unless that names its own parents."""
         if seq not in self._addressed:
             return None
+        for rows in self._unturned:
+            for number, one in rows.items():
+                self._turns.setdefault((one[3], one[4]), []).append(number)
+        self._unturned.clear()
         row = self.steps[seq]
         turns = self._turns.get((row[3], row[5]), [])
         place = bisect_right(turns, seq)
@@ -209,29 +225,35 @@ class Cascade:
 
     def settle(self) -> Tainted:
         """Every tainted step that is known. First by strong edges alone, then by all."""
-        steps, sure, taken, late = self.steps, self._sure, self._taken, self._late
+        steps, sure, given, late = self.steps, self._sure, self._given, self._late
         depth, weight = {self.origin: 0}, {self.origin: 1.0}
         level, away = [self.origin], 0
+        best: dict[int, float] | None
         while level:
             away += 1
             after: list[int] = []
             for seq in level:
-                best: dict[int, float] | None = None
-                is_plain = seq not in taken and seq not in late
-                for child in sure.get(seq, ()) if is_plain else self._after(seq, True):
+                here, is_late = weight[seq], seq in late
+                for child in sure.get(seq, ()):
+                    if child in depth or child not in steps:
+                        continue
+                    if not is_late or child > seq or not self._closes(seq, child):
+                        depth[child], weight[child] = away, here  # by a declared link: as sure as this one
+                        after.append(child)
+                if seq not in given:
+                    continue
+                best = None
+                for child in self._after(seq, True):
                     if child not in depth and child in steps:
+                        best = self._best(seq) if best is None else best
                         depth[child] = away
-                        if seq in taken:
-                            best = self._best(seq) if best is None else best
-                            weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
-                        else:  # by a declared link: as sure as this one
-                            weight[child] = weight[seq]
+                        weight[child] = max(LEAST, round(here * best.get(child, 0.0), 3))
                         after.append(child)
             level = after
         strong = frozenset(depth)
         # Of strong ones only those that have a weak way on are looked at again.
         levels: dict[int, list[int]] = {}
-        for seq in strong & (self._guessed.keys() | self._taken | self._addressed):
+        for seq in strong & (self._guessed.keys() | self._hinted | self._addressed):
             levels.setdefault(depth[seq], []).append(seq)
         away = 0
         while levels:
@@ -258,8 +280,8 @@ class Cascade:
         for children, weight in ((self._guessed, WEIGHTS["inferred"]), (self._sure, WEIGHTS["parent"])):
             for child in children.get(seq, ()):
                 found[child] = max(found.get(child, 0.0), weight)
-        for fact_id in self.made.get(seq, ()):
-            for user, _, weight in self._uses.get(fact_id, ()):
+        for fact_id in self._used.get(seq, ()):
+            for user, _, weight in self._uses[fact_id]:
                 if user != seq:
                     found[user] = max(found.get(user, 0.0), round(weight, 3))
         return found

@@ -11,8 +11,9 @@ rows stay as they came, and evidence is put together only for the steps that are
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from observatory.insight.facts import PLACE_BITS, Spread, StepRow
@@ -24,6 +25,8 @@ FULL: Final = 1_000  # a weight of 1; nothing weighs less than one thousandth
 SESSION, AGENT, RECIPIENT, COST = (
     StepRow._fields.index(name) for name in ("session_no", "agent_no", "recipient_no", "cost")
 )
+
+_session, _cost = itemgetter(SESSION), itemgetter(COST)
 
 
 class Edge(NamedTuple):
@@ -66,10 +69,12 @@ class Infection:
         self._used: dict[int, list[int]] = {}  # step -> its facts that somebody used
         self._child: dict[int, int] = {}  # the first of a step's children, which mostly is the only one
         self._others: dict[int, list[int]] = {}
-        self._turns: dict[tuple[int, int], list[int]] | None = {}  # (session, agent) -> its steps
+        self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
+        self._unturned: list[dict[int, Any]] = []  # steps that are not among these yet: few ask for them
         self._names: dict[int, int] = {}  # key -> step
         self._spans: dict[int, int] = {}
         self._home: dict[int, int] = {}  # step -> session
+        self._order: list[int] | None = None  # of what is told, until more is fed
         self._fresh: set[int] = set()  # steps whose ways on were not taken yet
         self._missing: set[int] = set()  # steps that were reached and not fed
 
@@ -77,12 +82,13 @@ class Infection:
         """Everything of these sessions; then as far as it goes: the claim to its end, then what follows."""
         self.loaded |= sessions
         rows, steps, spans = spread.steps, self.steps, self._spans
-        new = {row[0] for row in rows}
-        steps.update({row[0]: row for row in rows})
+        new = {row[0]: row for row in rows}
+        steps.update(new)
         self._names.update({row[1]: row[0] for row in rows})
         spans.update({row[2]: row[0] for row in reversed(rows) if row[2] not in spans})
-        self._fresh |= new
-        self._turns = None
+        self._fresh.update(new)
+        self._unturned.append(new)
+        self._order = None
         self._link(spread.links, new)
         self._facts += (row[0] for row in spread.facts)
         used: set[int] = set()
@@ -102,6 +108,7 @@ class Infection:
 
     def finish(self) -> None:
         """What follows from those that hold the claim, as far as it was fed."""
+        self._order = None
         self._taint()
         self._want()
 
@@ -109,7 +116,7 @@ class Infection:
         self._missing = {seq for seq in self._missing if seq not in self.steps}
         self.wanted = {self._home[seq] for seq in self._missing if seq in self._home} - self.loaded
 
-    def _link(self, links: Iterable[Any], new: set[int]) -> None:
+    def _link(self, links: Iterable[Any], new: Container[int]) -> None:
         """Ways on from steps that are new; those of others came with them."""
         names, spans, steps, only = self._names, self._spans, self.steps, self._child
         for parent, seq, session_no in links:
@@ -130,6 +137,8 @@ class Infection:
     def _claim(self, frontier: Collection[int]) -> None:
         """Along copies of the claim: a use, and the fact it made of it."""
         copies, strong, uses, reached = self.copies, self.strong, self._uses, set()
+        if not frontier:
+            return
         heaps: list[list[int]] = [[] for _ in range(FULL + 1)]
         for fact_id in frontier:
             heaps[copies[fact_id]].append(fact_id)
@@ -145,7 +154,7 @@ class Infection:
                     if copy_id and copies.get(copy_id, 0) < here:
                         copies[copy_id] = here
                         heaps[here].append(copy_id)
-        self._missing |= reached - self.steps.keys()
+        self._missing.update(seq for seq in reached if seq not in self.steps)
 
     def _taint(self) -> None:
         """From every step that holds the claim: what else it added, its children, whom it wrote to."""
@@ -196,13 +205,11 @@ class Infection:
         step = self.steps[seq]
         if not step[RECIPIENT] or step[RECIPIENT] == step[AGENT]:
             return None
-        if self._turns is None:
-            asked = {(row[SESSION], row[RECIPIENT]) for row in self.steps.values() if row[RECIPIENT]}
-            self._turns = {pair: [] for pair in asked}
-            for other in sorted(self.steps):
-                row = self.steps[other]
-                if (row[SESSION], row[AGENT]) in asked:
-                    self._turns[row[SESSION], row[AGENT]].append(other)
+        for rows in self._unturned:  # each session comes once
+            for other in sorted(rows):
+                row = rows[other]
+                self._turns.setdefault((row[SESSION], row[AGENT]), []).append(other)
+        self._unturned.clear()
         turns = self._turns.get((step[SESSION], step[RECIPIENT]), [])
         place = bisect_right(turns, seq)
         return turns[place] if place < len(turns) else None
@@ -211,7 +218,13 @@ class Infection:
 
     def infected(self) -> list[int]:
         """In order of their numbers, those whose steps are known."""
-        return sorted((self.strong.keys() | self.weak.keys()) & self.steps.keys())
+        if self._order is None:
+            strong, steps = self.strong, self.steps
+            order = [seq for seq in strong if seq in steps]
+            order += [seq for seq in self.weak if seq in steps and seq not in strong]
+            order.sort()
+            self._order = order
+        return self._order
 
     def step(self, seq: int) -> StepRow:
         return StepRow(*self.steps[seq])
@@ -232,26 +245,30 @@ class Infection:
     def holders(self) -> dict[int, Holder]:
         """Agents, in the order of their first steps."""
         steps, strong = self.steps, self.strong
-        by_agent: dict[int, list[int]] = {}
+        by_agent: dict[int, list[Any]] = {}
         for seq in self.infected():
-            by_agent.setdefault(steps[seq][AGENT], []).append(seq)
+            row = steps[seq]
+            if row[AGENT] in by_agent:
+                by_agent[row[AGENT]].append(row)
+            else:
+                by_agent[row[AGENT]] = [row]
         found: dict[int, Holder] = {}
-        for agent_no, numbers in by_agent.items():
-            first = next((seq for seq in numbers if seq in strong), None)
-            sessions = dict.fromkeys(steps[seq][SESSION] for seq in numbers)
+        for agent_no, rows in by_agent.items():
+            first = next((row[0] for row in rows if row[0] in strong), None)
             found[agent_no] = Holder(
                 first is not None,
-                numbers[0] if first is None else first,
-                list(sessions),
-                len(numbers),
-                sum(steps[seq][COST] for seq in numbers),
+                rows[0][0] if first is None else first,
+                list(dict.fromkeys(map(_session, rows))),
+                len(rows),
+                sum(map(_cost, rows)),
             )
         return dict(sorted(found.items(), key=lambda pair: pair[1].first))
 
     def spend(self, strong: bool) -> tuple[int, float]:
         """How many known steps are strong (or weak), and what they cost."""
-        numbers = (self.strong if strong else self.weak).keys() & self.steps.keys()
-        return len(numbers), sum(self.steps[seq][COST] for seq in numbers)
+        steps = self.steps
+        costs = [steps[seq][COST] for seq in (self.strong if strong else self.weak) if seq in steps]
+        return len(costs), sum(costs)
 
     def told(self, numbers: Collection[int]) -> list[Infected]:
         """These steps with the edges that led to them."""

@@ -24,6 +24,7 @@ from observatory.store.insight_facts import FactsInStore
 from observatory.store.insight_reviews import ReviewReads
 from observatory.store.insight_search import SearchReads, extra_ddl
 from observatory.store.insight_session_lines import LineReads
+from observatory.store.insight_spread import SpreadReads
 from observatory.store.insight_traffic import TrafficReads
 
 # Each gives the statements of its topic for a dialect (`sqlite`, `postgresql`), run after the tables' own.
@@ -38,6 +39,7 @@ class DerivedReads(
     SearchReads,
     CauseReads,
     CascadeReads,
+    SpreadReads,
     LineReads,
     AlertReads,
 ):

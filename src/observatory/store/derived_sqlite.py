@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +34,7 @@ RECORD = "observatory.db"
 BROKEN = {11, 26}  # CORRUPT, NOTADB
 # Of the medium, or of another writer: try again. PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
 AWAY = {3, 5, 6, 7, 8, 10, 13, 14, 15}
+READ_CACHE = "cache_size=-32768"  # the keys of a large spread lie all over their indexes
 PRAGMAS = ("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2", "secure_delete=1")
 MERGE = "INSERT INTO insight_words (insight_words, rank) VALUES ('merge', ?)"
 PAGES = 2_000  # of the index of words that are merged with one batch after something was shredded
@@ -65,6 +66,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     )
     if mode == "ro":
         connection.execute("PRAGMA query_only=1")
+        connection.execute(f"PRAGMA {READ_CACHE}")
     else:
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
@@ -195,6 +197,15 @@ class SqliteDerived(DerivedReads):
         def run() -> list[Any]:
             with self._engine.connect() as connection:
                 return list(connection.execute(statement).cursor.fetchall())
+
+        return await self._reading(run)
+
+    async def fetch_each(
+        self, tenant_id: str, statements: Iterable[Executable], **values: Any
+    ) -> list[list[Any]]:
+        def run() -> list[list[Any]]:  # one way to the reader and back for all of them
+            with self._engine.connect() as connection:
+                return [list(connection.execute(one, values).cursor.fetchall()) for one in statements]
 
         return await self._reading(run)
 

@@ -40,3 +40,9 @@ class Fetches(ABC):
     async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
         """The same as the driver gives it, values by their place only: for very many rows."""
         return await self.fetch(tenant_id, statement)
+
+    async def fetch_each(
+        self, tenant_id: str, statements: Iterable[Executable], **values: Any
+    ) -> list[list[Any]]:
+        """The rows of each, as plain; the same values are for all of them, whoever has a place for one."""
+        return [await self.fetch(tenant_id, statement, **values) for statement in statements]

@@ -1,17 +1,16 @@
-"""Reads of cascades, mixed into `DerivedReads`: whole sessions down or up, and who took from whom."""
+"""Reads of cascades, mixed into `DerivedReads`: whole sessions up, and who took from whom."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, select
+from sqlalchemy import and_, func, select
 
-from observatory.insight.cascade import Downstream, SignRow, Spot, TaintRow, Upstream
+from observatory.insight.cascade import SignRow, Spot, Upstream
 from observatory.insight.facts import PLACE_BITS
 from observatory.store.derived_tables import agent_minutes, facts, links, steps, uses
 from observatory.store.fetches import portions
-from observatory.store.insight_steps import DENSE, StepReads
+from observatory.store.insight_steps import StepReads
 
 
 class CascadeReads(StepReads):
@@ -32,83 +31,14 @@ class CascadeReads(StepReads):
         rows = await self.fetch(tenant_id, query.order_by(steps.c.at_ns).limit(1))
         return rows[0][0] if rows else None
 
-    async def downstream(
-        self, tenant_id: str, sessions: Collection[int], after: int, limit: int
-    ) -> Downstream:
-        among = sorted(sessions)
-        mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
-        stepped = _stepped(tenant_id, TaintRow._fields).limit(limit + 1)
-        count, dense = await self.extent(tenant_id, mine, after)
-        if dense:
-            past = (steps.c.tenant_id == tenant_id, steps.c.seq >= after)
-            stepped = stepped.where(*past, (steps.c.session_no + 0).in_(among))
-        else:
-            stepped = stepped.where(mine)
-        if count > limit:  # the oldest are kept, the step asked about among them
-            stepped = stepped.order_by(steps.c.seq)
-        rows = await self.fetch_plain(tenant_id, stepped)
-        made = and_(
-            facts.c.tenant_id == tenant_id,
-            facts.c.session_no.in_(among),
-            facts.c.fact_id >= after << PLACE_BITS,
-        )
-        known = await self.fetch_plain(
-            tenant_id, select(facts.c.fact_id, facts.c.seq).where(made).limit(limit)
-        )
-        used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
-        columns = (uses.c.fact_id, uses.c.seq, uses.c.kind, uses.c.weight, uses.c.session_no)
-        taken = (
-            await self.fetch_plain(
-                tenant_id, select(*columns).select_from(facts.join(uses, used)).where(made).limit(limit)
-            )
-            if known
-            else []
-        )
-        if dense:
-            abroad, more = await self._since(tenant_id, rows, among, after, DENSE * limit)
-        else:
-            abroad = await self._abroad(tenant_id, mine, among, limit)
-            more = len(abroad) >= limit
-        cut = more or max(len(known), len(taken)) >= limit or len(rows) > limit
-        return Downstream(rows[:limit], known, taken, abroad, cut)
-
-    async def _abroad(
-        self, tenant_id: str, mine: ColumnElement[bool], among: list[int], limit: int
-    ) -> list[Any]:
-        """Links that other sessions have to steps of these, by name: a span is of its own session."""
-        child = and_(
-            links.c.tenant_id == tenant_id,
-            links.c.parent_key == steps.c.name_key,
-            links.c.kind != "span",
-            links.c.session_no.not_in(among),
-        )
-        query = (
-            select(steps.c.seq, links.c.seq, links.c.session_no, links.c.kind)
-            .select_from(steps.join(links, child))
-            .where(mine)
-        )
-        return await self.fetch_plain(tenant_id, query.limit(limit))
-
-    async def _since(
-        self, tenant_id: str, rows: list[Any], among: list[int], after: int, limit: int
-    ) -> tuple[list[Any], bool]:
-        """The same out of all that other sessions link to since then."""
-        columns = (links.c.parent_key, links.c.seq, links.c.session_no, links.c.kind)
-        query = select(*columns).where(
-            links.c.tenant_id == tenant_id,
-            links.c.seq >= after,
-            (links.c.session_no + 0).not_in(among),
-            links.c.kind != "span",
-        )
-        found = await self.fetch_plain(tenant_id, query.limit(limit))
-        numbers = {row[1]: row[0] for row in rows} if found else {}
-        mine = [(numbers[row[0]], *row[1:]) for row in found if row[0] in numbers]
-        return mine, len(found) >= limit
-
     async def upstream(self, tenant_id: str, sessions: Collection[int], until: int, limit: int) -> Upstream:
         among = sorted(sessions)
         mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq <= until)
-        query = _stepped(tenant_id, SignRow._fields).where(mine)
+        parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
+        # A row a parent, one without any when it has none.
+        columns = [steps.c[name] for name in SignRow._fields[:-2]]
+        query = select(*columns, links.c.parent_key, links.c.kind).where(mine)
+        query = query.select_from(steps.outerjoin(links, parent))
         rows = await self.fetch(tenant_id, query.order_by(steps.c.seq.desc()).limit(limit + 1))
         cut, rows = len(rows) > limit, rows[:limit]
         first = rows[-1][0] if rows else 0
@@ -166,10 +96,3 @@ class CascadeReads(StepReads):
             rows = await self.fetch(tenant_id, query.where(table.agent_no.in_(some)))
             found += [(row[0], row[1], row[2], row[3]) for row in rows]
         return sorted(found)
-
-
-def _stepped(tenant_id: str, fields: tuple[str, ...]) -> Select[Any]:
-    """Steps with their links: a row a parent, one without any when it has none."""
-    parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
-    columns = [steps.c[name] for name in fields[:-2]]
-    return select(*columns, links.c.parent_key, links.c.kind).select_from(steps.outerjoin(links, parent))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
+from sqlalchemy import ColumnElement, Select, and_, func, select
 
-from observatory.insight.facts import PLACE_BITS, FactFilter, FactRow, Spread, Stated, StepRow, UseRow
-from observatory.store.derived_tables import claims, facts, links, reach, steps, uses
+from observatory.insight.facts import FactFilter, FactRow, Stated, UseRow
+from observatory.store.derived_tables import claims, facts, reach, steps, uses
 from observatory.store.fetches import MOST, portions
-from observatory.store.insight_steps import DENSE, StepReads
+from observatory.store.insight_steps import StepReads
 
 _FACT = tuple(facts.c[name] for name in FactRow._fields)
 _USE = tuple(uses.c[name] for name in UseRow._fields)
-_STEP = tuple(steps.c[name] for name in StepRow._fields)
 SCOPES = {"session": facts.c.session_no, "agent": facts.c.agent_no, "cluster": facts.c.cluster_id}
 
 
@@ -79,60 +77,6 @@ class FactsInStore(StepReads):
             query = query.where(steps.c.at_ns <= until_ns)
         found = await self.fetch(tenant_id, query.order_by(steps.c.seq.desc()).limit(limit))
         return [UseRow(*row) for row in found]
-
-    async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
-        among = sorted(sessions)
-        mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq >= after)
-        count, dense = await self.extent(tenant_id, mine, after)
-        stepped = select(*_STEP).limit(limit + 1)
-        if dense:
-            past = (steps.c.tenant_id == tenant_id, steps.c.seq >= after)
-            stepped = stepped.where(*past, (steps.c.session_no + 0).in_(among)).order_by(steps.c.seq)
-        else:
-            stepped = stepped.where(mine)
-            stepped = stepped.order_by(steps.c.seq) if count > limit else stepped
-        rows = await self.fetch_plain(tenant_id, stepped)
-        rows.sort(key=itemgetter(0))
-        made = and_(
-            facts.c.tenant_id == tenant_id,
-            facts.c.session_no.in_(among),
-            facts.c.fact_id >= after << PLACE_BITS,
-        )
-        known = await self.fetch_plain(tenant_id, select(facts.c.fact_id).where(made).limit(limit))
-        used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
-        taken = (
-            await self.fetch_plain(
-                tenant_id, select(*_USE).select_from(facts.join(uses, used)).where(made).limit(limit)
-            )
-            if known
-            else []
-        )
-        children, more = await self._fact_links(tenant_id, mine, among, after if dense else None, limit)
-        cut = more or max(len(known), len(taken)) >= limit or len(rows) > limit
-        return Spread(rows[:limit], children, known, taken, cut)
-
-    async def _fact_links(
-        self, tenant_id: str, mine: ColumnElement[bool], among: list[int], after: int | None, limit: int
-    ) -> tuple[list[Any], bool]:
-        """Links to these steps; all there are past `after`, if that is named."""
-        columns = (links.c.parent_key, links.c.seq, links.c.session_no)
-        if after is not None:
-            past = select(*columns).where(links.c.tenant_id == tenant_id, links.c.seq >= after)
-            found = await self.fetch_plain(tenant_id, past.limit(2 * DENSE * limit))
-            return found, len(found) >= 2 * DENSE * limit
-        parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
-        own = select(*columns).select_from(steps.join(links, parent)).where(mine)
-        found = await self.fetch_plain(tenant_id, own.limit(2 * limit))
-        # Not as a join: without statistics SQLite walks the session's index for every link.
-        keys = union_all(select(steps.c.name_key).where(mine), select(steps.c.span_key).where(mine))
-        abroad = await self.fetch_plain(
-            tenant_id,
-            select(*columns)
-            .where(links.c.tenant_id == tenant_id, links.c.session_no.not_in(among))
-            .where(links.c.parent_key.in_(keys))
-            .limit(limit),
-        )
-        return [*found, *abroad], len(found) >= 2 * limit or len(abroad) >= limit
 
     async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
         torn = (

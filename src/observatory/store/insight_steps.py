@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import msgspec
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import select
 
 from observatory.insight.derived import Progress, StoredFinding
 from observatory.store.derived_tables import cursors, findings, steps, totals
 from observatory.store.fetches import MOST, Fetches, portions
 
-DENSE = 4  # one in so many
-
 
 class StepReads(Fetches):
-    async def extent(self, tenant_id: str, mine: ColumnElement[bool], after: int) -> tuple[int, bool]:
-        """How many steps these are; and whether they are so much of all there is since then that the table is
-        better read through than looked up in."""
-        newest = select(func.max(steps.c.seq)).where(steps.c.tenant_id == tenant_id).scalar_subquery()
-        ((count, head),) = await self.fetch(tenant_id, select(func.count(), newest).where(mine))
-        return count, (head or 0) - after < DENSE * count
-
     async def progress(self, tenant_id: str) -> Progress:
         query = select(cursors.c.name, cursors.c.seq, cursors.c.at_ns).where(cursors.c.tenant_id == tenant_id)
         found = {row[0]: row for row in await self.fetch(tenant_id, query)}
