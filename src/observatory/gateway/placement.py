@@ -56,21 +56,21 @@ def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     if message.step_id is not None:
         step_id = message.step_id
         name = step_name(session_id, step_id, message.message_id)
-        known = memory.steps.get(name)
+        known = memory.step(name)
         if known is not None:
             return _as_before(known) if _is_same(passage, memory, known) else _conflict(passage, now_ns)
     else:
         name = step_id = trace = uuid_of_trace(message.trace_id)
-        known = memory.steps.get(trace)
+        known = memory.step(trace)
         if known is not None and _is_same(passage, memory, known):
             return _as_before(known)
         if known is not None:  # ruling 2c: another step of that session
             for digest in () if passage.redacted is None else passage.redacted.before:
-                earlier = memory.steps.get(_derived_step(trace, digest))
+                earlier = memory.step(_derived_step(trace, digest))
                 if earlier is not None and earlier.digest == digest:
                     return _as_before(earlier)
             name = step_id = _derived_step(trace, message.digest)
-            again = memory.steps.get(step_id)
+            again = memory.step(step_id)
             if again is not None:
                 return _as_before(again) if again.digest == message.digest else _conflict(passage, now_ns)
             session_id = known.session_id
@@ -93,7 +93,7 @@ def _is_same(passage: Passage, memory: Memory, known: Step) -> bool:
 
 def _session_of_parent(memory: Memory, session_id: str, parents: Iterable[str]) -> str | None:
     for parent in parents:
-        known = memory.steps.get(parent_name(session_id, parent))
+        known = memory.step(parent_name(session_id, parent))
         if known is not None:
             return known.session_id
     return None
