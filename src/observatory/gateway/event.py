@@ -95,8 +95,8 @@ def _sender_of(
     names: tuple[str, str | None, str | None] | None,
     severity: int,
 ) -> _Sender:
-    """`names` are an agent's: its own, its team's, its workspace's. Kept beyond the batch, as it costs as
-    much as ten messages save by it."""
+    """`names` are an agent's: its own, its team's, its workspace's. Kept beyond the batch: a small
+    batch has nearly as many senders as messages."""
     agent_id, team, workspace = names or (None, None, None)
     block = resource(service, tenant_id, entity_id, kind, hub, trust, team, workspace)
     check_resource(block, tenant_id)

@@ -46,8 +46,6 @@ PREFIXES: Final = (
 )
 
 COUNTER_BITS: Final = 40
-_VARIANT: Final = 0b10 << 22
-_NO_VARIANT: Final = ~(0b11 << 22)
 
 _LOWER: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 _HEX: Final = re.compile(r"[0-9a-f]{32}").fullmatch
@@ -98,14 +96,14 @@ def agent_entity_id(tenant_id: str, agent_id: str) -> str:
 def mint(prefix: str, now_ns: int, counter: int | None = None) -> str:
     """A new id: the prefix and a UUIDv7, whose lowest 40 bits carry `counter` when one is given."""
     if counter is None:
-        counter = getrandbits(COUNTER_BITS)
-    elif not 0 <= counter < 1 << COUNTER_BITS:
+        low = getrandbits(62)
+    elif 0 <= counter < 1 << COUNTER_BITS:
+        low = (getrandbits(22) << COUNTER_BITS) | counter
+    else:
         raise ValueError("a counter has 40 bits")
-    # RFC 9562 section 5.7: 48 bits of Unix ms, version 7, 12 bits, variant 10, 62 bits. What follows the
-    # version is drawn at once, the variant's two bits are set in it.
-    high = getrandbits(36) & _NO_VARIANT | _VARIANT
-    d = f"{high << COUNTER_BITS | counter:019x}"
-    return f"{prefix}{_stamp(now_ns // 1_000_000)}-7{d[:3]}-{d[3:7]}-{d[7:]}"
+    # RFC 9562 section 5.7: 48 bits of Unix ms, version 7, 12 bits, variant 10, 62 bits.
+    d = f"{1 << 63 | low:016x}"
+    return f"{prefix}{_stamp(now_ns // 1_000_000)}-7{getrandbits(12):03x}-{d[:4]}-{d[4:]}"
 
 
 @lru_cache(maxsize=16)
