@@ -78,6 +78,7 @@ class Session(msgspec.Struct, kw_only=True):
     loop_detector: str | None = None
     loop_agent_no: int | None = None
     loops: str | None = None  # all that are open, see gateway/loop_alarms.py
+    window: list[str] | None = None  # lines of `entropy_window`, once somebody asked; no column
     dirty: bool = False
 
 

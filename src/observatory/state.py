@@ -99,7 +99,10 @@ class Memory(msgspec.Struct):
     agents: dict[str, Agent] = {}
     sessions: dict[str, Session] = {}
     members: dict[tuple[int, int], Member] = {}
+    # Steps that were there before: read from the archive, or foreseen from the batch that is being written.
     steps: dict[str, Step] = {}
+    # Steps of this batch.
+    fresh: dict[str, Step] = {}
     # session_no -> sequence number -> open hold; whole for every session in `sessions`
     holds: dict[int, dict[int, Hold]] = {}
     # session_no -> names and step ids of what was refused for good at a gate
@@ -132,10 +135,14 @@ class Memory(msgspec.Struct):
             return
         if is_pending:
             known.tenant.disabled = self.tenant.disabled
-            self.tenant, self.head, self.steps = known.tenant, known.head, dict(known.steps)
+            self.tenant, self.head, self.steps = known.tenant, known.head, dict(known.fresh)
         if known.head == self.head:
             self.sessions, self.agents, self.members = known.sessions, known.agents, known.members
             self.holds, self.rejected, self.breakers = known.holds, known.rejected, known.breakers
+
+    def step(self, name: str) -> Step | None:
+        """What has this name, archived before or within this batch."""
+        return self.fresh.get(name) or self.steps.get(name)
 
     def touch(self, row: Kept) -> None:
         """This row was made or changed and must be saved."""
@@ -149,15 +156,16 @@ class Memory(msgspec.Struct):
     def settled(self, since: int | None = None) -> Memory | None:
         """Once its rows are built: what the next batch may recall; None when it is too much to keep.
 
-        Steps given a number after `since` are kept for a batch that begins before they can be read.
+        Its own steps, all numbered after `since`, are kept for a batch that begins before they can be read.
         """
         held = sum(map(len, self.holds.values()))
         if len(self.sessions) + len(self.agents) + len(self.members) + held > KEPT_ROWS:
             return None
         for row in self.changed:
             row.dirty = False
-        kept = {} if since is None else self.steps
-        self.steps = {name: step for name, step in kept.items() if step.sequence_number > (since or 0)}
+        self.steps = {}
+        if since is None:
+            self.fresh = {}
         self.changed = []
         self.rows, self.fleet, self.raws, self.payloads = {}, {}, {}, set()  # read anew by who names them
         self.leases = {}

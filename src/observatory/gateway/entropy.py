@@ -49,9 +49,11 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     tool = action.tool_call or ""
     if len(tool) > LONGEST_TOOL or not tool.isprintable():
         tool = "#" + intent_hash(tool)
-    known = session.entropy_window
-    steps = known.split("\n") if known else [""]
-    steps.append(f"{intent_hash(log.cognition.intent)}\t{action.status}\t{tool}")
+    known = session.window
+    if known is None:
+        known = (session.entropy_window or "").split("\n")
+    # A list of its own: should this message be refused before it is archived, the session's stays as it is.
+    steps = [*known, f"{intent_hash(log.cognition.intent)}\t{action.status}\t{tool}"]
     size = memory.rulebook.detectors.window
     if len(steps) > size + 1:
         del steps[1:-size]
@@ -68,7 +70,7 @@ def follow(passage: Passage, desk: Desk, number: int) -> None:
     rules = desk.memory.rulebook.detectors
     severity = rules.severity(score, len(steps) - 1)
     steps[0] = _head(passage, desk, number, rules, steps[0].partition("!")[2], log.cognition.entropy_score)
-    session.entropy, session.entropy_window = score, "\n".join(steps)
+    session.entropy, session.entropy_window, session.window = score, "\n".join(steps), steps
     if severity == "loop":
         if session.alert_seq is None:
             session.alert_count = _most(steps[1:])[1]

@@ -3,7 +3,7 @@
 Law: both ways give the same bytes; a test holds them against each other. `mapping` is the event as it is
 meant and can say everything. `linked` is what nearly every message takes: names and order of the members
 are known, so the canonical record is one formatted text in which only what a sender chose must be quoted.
-What messages of a batch share (a sender's members, its resource block) is worked out once. Text whose two
+What messages share (a sender's members, its resource block) is worked out once and kept. Text whose two
 canonical forms differ (see `ledger/canonical.py`) is left to the mapping.
 """
 
@@ -84,6 +84,42 @@ class _Recipient(NamedTuple):
 NOBODY: Final = _Recipient(None, "null", "")
 
 
+@lru_cache(maxsize=16_384)
+def _sender_of(
+    service: Service,
+    tenant_id: str,
+    entity_id: str,
+    kind: str,
+    hub: str | None,
+    trust: str | None,
+    names: tuple[str, str | None, str | None] | None,
+    severity: int,
+) -> _Sender:
+    """`names` are an agent's: its own, its team's, its workspace's. Kept beyond the batch: a small
+    batch has nearly as many senders as messages."""
+    agent_id, team, workspace = names or (None, None, None)
+    block = resource(service, tenant_id, entity_id, kind, hub, trust, team, workspace)
+    check_resource(block, tenant_id)
+    members = {"av.sender.entity_id": entity_id, "av.sender.entity_type": kind}
+    if agent_id is not None:
+        members["av.sender.agent_id"] = agent_id
+    if hub is not None:
+        members["av.sender.hub_address"] = hub
+    return _Sender(
+        _quoted(entity_id),
+        jcs(members).decode()[1:-1],
+        f'"resource":{bytes(block).decode()},"severity_number":{severity},'
+        f'"severity_text":"{severity_text(severity)}"',
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _recipient_of(tenant_id: str, recipient: str, kind: str | None) -> _Recipient:
+    entity_id, members = _address(tenant_id, recipient, kind)
+    quoted = "null" if entity_id is None else _quoted(entity_id)
+    return _Recipient(entity_id, quoted, jcs(members).decode()[1:-1] + ",")
+
+
 class Events:
     """Of the messages of one batch."""
 
@@ -92,10 +128,9 @@ class Events:
         self._tenant_id = tenant_id
         self._observed = observed
         self._observed_text = f'"observed_timestamp":"{observed}"'
-        # A batch has a handful of each; `resource` hashes more than this to find one.
+        # A batch has a handful of each; to find one among all takes more hashing than this.
         self._resources: dict[tuple[Any, ...], msgspec.Raw] = {}
         self._senders: dict[tuple[Any, ...], _Sender] = {}
-        self._recipients: dict[tuple[str, str | None], _Recipient] = {}
 
     def resource(
         self,
@@ -182,7 +217,7 @@ class Events:
         sender = self._sender(passage, severity)
         to = NOBODY
         if message.recipient is not None:
-            to = self._recipient(message.recipient, message.recipient_type)
+            to = _recipient_of(self._tenant_id, message.recipient, message.recipient_type)
         span = _parent_span(passage)
         parent = "null" if span is None else f'"{span}"'
         # Not quoted: words and ids of the contract, times and hex digits hold nothing to escape.
@@ -212,28 +247,7 @@ class Events:
         key = (entity_id, message.sender_type, hub, trust, names, severity)
         known = self._senders.get(key)
         if known is None:
-            block = self.resource(entity_id, message.sender_type, hub, trust, agent)
-            check_resource(block, self._tenant_id)
-            members = {"av.sender.entity_id": entity_id, "av.sender.entity_type": message.sender_type}
-            if agent is not None:
-                members["av.sender.agent_id"] = agent.agent_id
-            if hub is not None:
-                members["av.sender.hub_address"] = hub
-            known = self._senders[key] = _Sender(
-                _quoted(entity_id),
-                jcs(members).decode()[1:-1],
-                f'"resource":{bytes(block).decode()},"severity_number":{severity},'
-                f'"severity_text":"{severity_text(severity)}"',
-            )
-        return known
-
-    def _recipient(self, recipient: str, kind: str | None) -> _Recipient:
-        known = self._recipients.get((recipient, kind))
-        if known is None:
-            entity_id, members = _address(self._tenant_id, recipient, kind)
-            quoted = "null" if entity_id is None else _quoted(entity_id)
-            text = jcs(members).decode()[1:-1] + ","
-            known = self._recipients[recipient, kind] = _Recipient(entity_id, quoted, text)
+            known = self._senders[key] = _sender_of(self._service, self._tenant_id, *key)
         return known
 
 

@@ -214,7 +214,7 @@ class Batch:
                 passage.entropy,
             )
         )
-        scribe.memory.steps[passage.name] = Step(
+        scribe.memory.fresh[passage.name] = Step(
             passage.name,
             number,
             message.digest,

@@ -18,7 +18,7 @@ from observatory.protocol.answers import Accepted, Refused
 from observatory.protocol.identity import NAMESPACE, agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import trace_id_of_session, uuid_of_trace
-from observatory.protocol.steps import parent_name, step_name
+from observatory.protocol.steps import parent_name
 from observatory.rows import Member, Session, Step
 from observatory.state import Memory, Verdict, Wants
 
@@ -40,8 +40,8 @@ def want(message: Message, tenant_id: str, wants: Wants) -> None:
     wants.sessions.add(session_id)
     if message.sender_type == "agent":
         wants.agents.add(agent_entity_id(tenant_id, message.sender_id))
-    if message.step_id is not None:
-        wants.steps.add(step_name(session_id, message.step_id, message.message_id))
+    if message.name is not None:
+        wants.steps.add(message.name)
         return
     trace = uuid_of_trace(message.trace_id)
     wants.steps.add(trace)
@@ -53,24 +53,23 @@ def want(message: Message, tenant_id: str, wants: Wants) -> None:
 def place(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     message = passage.message
     session_id = message.session_id or uuid_of_trace(message.trace_id)
-    if message.step_id is not None:
-        step_id = message.step_id
-        name = step_name(session_id, step_id, message.message_id)
-        known = memory.steps.get(name)
+    if message.step_id is not None and message.name is not None:
+        step_id, name = message.step_id, message.name
+        known = memory.step(name)
         if known is not None:
             return _as_before(known) if _is_same(passage, memory, known) else _conflict(passage, now_ns)
     else:
         name = step_id = trace = uuid_of_trace(message.trace_id)
-        known = memory.steps.get(trace)
+        known = memory.step(trace)
         if known is not None and _is_same(passage, memory, known):
             return _as_before(known)
         if known is not None:  # ruling 2c: another step of that session
             for digest in () if passage.redacted is None else passage.redacted.before:
-                earlier = memory.steps.get(_derived_step(trace, digest))
+                earlier = memory.step(_derived_step(trace, digest))
                 if earlier is not None and earlier.digest == digest:
                     return _as_before(earlier)
             name = step_id = _derived_step(trace, message.digest)
-            again = memory.steps.get(step_id)
+            again = memory.step(step_id)
             if again is not None:
                 return _as_before(again) if again.digest == message.digest else _conflict(passage, now_ns)
             session_id = known.session_id
@@ -93,7 +92,7 @@ def _is_same(passage: Passage, memory: Memory, known: Step) -> bool:
 
 def _session_of_parent(memory: Memory, session_id: str, parents: Iterable[str]) -> str | None:
     for parent in parents:
-        known = memory.steps.get(parent_name(session_id, parent))
+        known = memory.step(parent_name(session_id, parent))
         if known is not None:
             return known.session_id
     return None

@@ -122,7 +122,7 @@ def heard(passage: Passage, memory: Memory) -> None:
     agent, message = passage.agent, passage.message
     if agent is None:
         return
-    if is_stopped(agent, memory):
+    if memory.rulebook.kill_switches and is_stopped(agent, memory):
         agent.agent_type = agent.agent_type or message.agent_type
         agent.cluster_id = agent.cluster_id or message.cluster_id
     else:

@@ -29,6 +29,7 @@ class Message(Struct, frozen=True, gc=False):
     trace_id: str  # 32 hex
     session_id: str | None  # declared; an envelope's is metadata.session_id, else its trace as a UUID
     step_id: str | None  # declared; an envelope's is its message_id
+    name: str | None  # of that step, unique in its tenant; see steps.py
     parents: tuple[str, ...]
     span_id: str | None
     parent_span_id: str | None

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from observatory.gateway import entropy
 from observatory.gateway.interceptor import intercept
@@ -261,3 +263,30 @@ def test_scoring_costs_no_more_than_reading_the_message_and_knows_no_language() 
     imported = {node.module or "" for node in ast.walk(source) if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in imported} == {"__future__", "hashlib", "typing", "observatory"}
     assert not any(name.startswith("observatory.store") for name in imported)
+
+
+@given(st.text("AB", max_size=12), st.sampled_from((3, 5, 20)), st.none() | st.just(0.9))
+def test_a_session_kept_in_memory_scores_as_one_read_anew(
+    steps: str, window: int, told: float | None
+) -> None:
+    """The lines a session keeps are those of its text: a restart in between changes nothing."""
+    kept, read = Desk(window=window), Desk(window=window)
+    for letter in steps:
+        read.session.window = None  # as a row that was just loaded
+        assert kept.take(step(letter, told)) == read.take(step(letter, told))
+        assert kept.session.entropy_window == read.session.entropy_window
+        assert kept.session.window == (kept.session.entropy_window or "").split("\n")
+    assert kept.names() == read.names()
+
+
+def test_a_message_that_is_scored_and_not_archived_leaves_the_window_as_it_was() -> None:
+    desk = Desk()
+    desk.walk("AB")
+    before = list(desk.session.window or ())
+    message = intercept(json.dumps(step("C")).encode())
+    assert isinstance(message, Message)
+    for _ in range(2):
+        passage = Passage(message, WHO, 1, session=desk.session)
+        entropy.check(passage, desk.memory, 1)
+        assert passage.window == [*before, passage.window[-1]] and passage.window[-1] not in before
+    assert desk.session.window == before

@@ -1,12 +1,14 @@
 """The event of a message: as a mapping and as text it is the same bytes, whatever a sender writes."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from observatory.gateway import event
 from observatory.gateway.event import Events, Service
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.passage import Passage
@@ -57,8 +59,8 @@ def _passage(
 def _is_the_same(passage: Passage, session: Session, event_type: str = "message_delivered") -> bool:
     """Whether text was possible; that it equals the mapping is asserted."""
     events = Events(SERVICE, TENANT, OBSERVED)
-    event, recipient_id = events.mapping(passage, session, event_type, EVENT_ID, 9)
-    meant = link(HEAD, event, TENANT)
+    told, recipient_id = events.mapping(passage, session, event_type, EVENT_ID, 9)
+    meant = link(HEAD, told, TENANT)
     for _ in range(2):  # worked out, then recalled
         written = events.linked(HEAD, passage, session, event_type, EVENT_ID, 9)
         assert written is None or written == (meant, recipient_id)
@@ -106,8 +108,8 @@ def test_what_redaction_did_is_the_same_bytes_as_mapping_and_as_text_s441(to: st
         passage, session = _passage(_intercepted(decision_log(identity={"recipient": to})))
         passage.redacted = Redacted(version, replaced, b"{}")
         assert _is_the_same(passage, session)
-        event, _ = Events(SERVICE, TENANT, OBSERVED).mapping(passage, session, "x", EVENT_ID, 9)
-        told = [event["attributes"].get(f"av.redaction.{name}") for name in ("version", "replaced")]
+        found, _ = Events(SERVICE, TENANT, OBSERVED).mapping(passage, session, "x", EVENT_ID, 9)
+        told = [found["attributes"].get(f"av.redaction.{name}") for name in ("version", "replaced")]
         assert told == ([None, None] if version is None else [version, replaced])
 
 
@@ -116,12 +118,25 @@ def test_text_whose_canonical_forms_differ_is_left_to_the_mapping() -> None:
         assert not _is_the_same(*_passage(_intercepted(decision_log(action={"tool_call": tool}))))
 
 
-def test_no_event_enters_another_tenants_chain() -> None:
-    passage, session = _passage(_intercepted(decision_log()))
-    events = Events(SERVICE, TENANT, OBSERVED)
-    events._tenant_id = "tnt_other"
-    events._resources[passage.entity_id, "agent", None, "unverified", None, None] = Events(
-        SERVICE, TENANT, OBSERVED
-    ).resource(passage.entity_id, "agent", None, "unverified")
+def test_no_event_enters_another_tenants_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    passage, session = _passage(_intercepted(decision_log(identity={"agent_id": "heard-of-nowhere-else"})))
+    theirs = event.resource(SERVICE, "tnt_other", passage.entity_id, "agent", None, "unverified")
+    monkeypatch.setattr(event, "resource", lambda *named: theirs)
     with pytest.raises(ValueError, match="tenant"):
-        events.linked(HEAD, passage, session, "message_delivered", EVENT_ID, 9)
+        Events(SERVICE, TENANT, OBSERVED).linked(HEAD, passage, session, "message_delivered", EVENT_ID, 9)
+
+
+def test_a_sender_and_its_recipient_are_written_anew_for_every_tenant_and_standing() -> None:
+    """What is kept between batches is kept by all it is made of: none is written with another's words."""
+    told = _intercepted(decision_log(identity={"agent_id": "the-same", "recipient": "another"}))
+    records = set()
+    for tenant_id, bound, hub, team, severity in product(
+        (TENANT, "tnt_other"), (True, False), (None, "hub"), (None, "team"), (9, 17)
+    ):
+        passage, session = _passage(told, bound, hub_address=hub, team_id=team)
+        events = Events(SERVICE, tenant_id, OBSERVED)
+        meant, to = events.mapping(passage, session, "message_delivered", EVENT_ID, severity)
+        written = events.linked(HEAD, passage, session, "message_delivered", EVENT_ID, severity)
+        assert written == (link(HEAD, meant, tenant_id), to)
+        records.add(written[0].record)
+    assert len(records) == 32

@@ -6,12 +6,16 @@ import uuid
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.passage import Passage
 from observatory.gateway.placement import place, want
 from observatory.ledger.chain import GENESIS_HASH, Head
 from observatory.protocol.message import Message
+from observatory.protocol.otel import uuid_of_trace
+from observatory.protocol.steps import step_name
 from observatory.rows import Agent, Step, Tenant
 from observatory.state import Memory, Principal, Rulebook, Verdict, Wants
 from tests.samples import decision_log, envelope
@@ -144,3 +148,43 @@ def test_an_envelope_belongs_to_its_declared_session_else_to_its_trace_s14() -> 
         passage = placed(sent, empty_memory())
         assert passage.session is not None
         assert (passage.session.session_id, passage.name) == (session, sent["message_id"])
+
+
+spelled = st.uuids().flatmap(lambda one: st.sampled_from((str(one), str(one).upper(), one.hex)))
+texts = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zs")), min_size=1, max_size=40)
+
+
+@given(st.none() | spelled | texts, st.none() | spelled | texts.map(lambda text: text.replace("/", "-")))
+def test_a_message_brings_the_name_its_step_has(step_id: str | None, session_id: str | None) -> None:
+    """The interceptor names a step as `step_name` does, which readers of the archive ask."""
+    found = intercept(json.dumps(decision_log(meta={"step_id": step_id, "session_id": session_id})).encode())
+    if not isinstance(found, Message):
+        return  # no name at all: refused, and the interceptor's own tests say which
+    session = found.session_id or uuid_of_trace(found.trace_id)
+    meant = None if found.step_id is None else step_name(session, found.step_id, found.message_id)
+    assert found.name == meant
+
+
+def test_an_envelope_is_named_by_its_own_id() -> None:
+    found = message_of(envelope("text"))
+    assert found.name == found.message_id == step_name("s", found.step_id or "", found.message_id)
+
+
+def test_a_batch_is_recalled_with_its_own_steps_and_no_older_ones() -> None:
+    """What was read from the archive is read again: an act may have changed it since."""
+    before = empty_memory()
+    old, new = (Step(name, 1, b"", "s", name, "msg_1", "held", ()) for name in ("old", "new"))
+    before.steps["old"], before.fresh["new"] = old, new
+    assert before.step("old") is old and before.step("new") is new and before.step("none") is None
+    known = before.settled(0)
+    assert known is not None
+    after = empty_memory()
+    after.recall(known, is_pending=True)
+    assert (after.step("old"), after.step("new")) == (None, new)
+    after.steps["later"] = old
+    assert known.step("later") is None  # a copy: the batch before may yet be run again
+    committed = empty_memory()
+    committed.recall(known)
+    assert committed.step("new") is None  # it can be read by now
+    under_lock = known.settled()
+    assert under_lock is not None and under_lock.step("new") is None
