@@ -210,9 +210,9 @@ class Events:
         self, head: Head, passage: Passage, session: Session, event_type: str, event_id: str, severity: int
     ) -> tuple[Linked, str | None] | None:
         """`mapping` and `link` in one, for an event without detail; None when its text is not plain."""
-        message = passage.message
-        if context_of(passage) is not None:
-            return None
+        message, trace, links = passage.message, "", ""
+        if (context := context_of(passage)) is not None:
+            trace, links = _context_text(context, session)
         kind, step_id = message.message_type, passage.step_id
         sender = self._sender(passage, severity)
         to = NOBODY
@@ -228,8 +228,8 @@ class Events:
             f'"av.delivery.latency_ms":{(passage.received_ns - message.timestamp_ns) // 1_000_000},'
             f'"av.message.digest":"sha256:{message.digest.hex()}","av.message.priority":"{message.priority}",'
             f'"av.message.type":"{kind}",{to.members}{_redaction(passage)}{sender.members},'
-            f'"av.step.id":{_quoted(step_id)}}},"audit_event_id":"{event_id}"',
-            f'{{"event_type":"{event_type}","message_id":"{passage.message_id}","message_type":"{kind}",'
+            f'"av.step.id":{_quoted(step_id)}{trace}}},"audit_event_id":"{event_id}"',
+            f'{{"event_type":"{event_type}",{links}"message_id":"{passage.message_id}","message_type":"{kind}",'
             f'"summary":{_quoted(_summary(message))}}}',
             f'{self._observed_text},"parent_span_id":{parent},{sender.resource_and_severity}',
             to.quoted,
@@ -294,6 +294,21 @@ def _linked_to(context: TraceContext, session: Session, attributes: dict[str, An
         return {}
     link = {"trace_id": context.trace_id, "span_id": context.span_id, "trace_flags": context.flags}
     return {"links": [link | ({} if context.state is None else {"trace_state": context.state})]}
+
+
+def _context_text(context: TraceContext, session: Session) -> tuple[str, str]:
+    """As `_linked_to`: the attributes, each behind its comma, and the link, before its own."""
+    state = context.state
+    parent = format_traceparent(*context[:3])
+    told = "" if state is None else f',"av.trace.state":{_quoted(state)}'
+    told = f',"av.trace.parent":"{parent}"{told}'
+    if context.trace_id == session.trace_id:
+        return told, ""
+    more = "" if state is None else f',"trace_state":{_quoted(state)}'
+    link = (
+        f'"span_id":"{context.span_id}","trace_flags":{context.flags},"trace_id":"{context.trace_id}"{more}'
+    )
+    return told, f'"links":[{{{link}}}],'
 
 
 def _parent_span(passage: Passage) -> str | None:

@@ -15,6 +15,7 @@ from observatory.gateway.passage import Passage
 from observatory.ledger.chain import GENESIS_HASH, Head, link
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
+from observatory.protocol.otel import TraceContext
 from observatory.rows import Agent, Session
 from observatory.state import Principal, Redacted
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
@@ -111,6 +112,20 @@ def test_what_redaction_did_is_the_same_bytes_as_mapping_and_as_text_s441(to: st
         found, _ = Events(SERVICE, TENANT, OBSERVED).mapping(passage, session, "x", EVENT_ID, 9)
         told = [found["attributes"].get(f"av.redaction.{name}") for name in ("version", "replaced")]
         assert told == ([None, None] if version is None else [version, replaced])
+
+
+@pytest.mark.parametrize("trace_id", ["ab" * 16, "cd" * 16])
+@pytest.mark.parametrize("state", [None, 'vendor=a"b\\c,other=x'])
+@pytest.mark.parametrize("parents", [(), ("s/before",)])
+def test_the_callers_trace_is_the_same_bytes_as_mapping_and_as_text_r505(
+    trace_id: str, state: str | None, parents: tuple[str, ...]
+) -> None:
+    """R505: the caller's own words, and a link where this work has a trace of its own."""
+    passage, session = _passage(_intercepted(decision_log()), parents=parents)
+    passage.context = TraceContext(trace_id, "12" * 8, 1, state)
+    assert _is_the_same(passage, session)
+    event, _ = Events(SERVICE, TENANT, OBSERVED).mapping(passage, session, "x", EVENT_ID, 9)
+    assert ("links" in event["body"]) == (trace_id != session.trace_id)
 
 
 def test_text_whose_canonical_forms_differ_is_left_to_the_mapping() -> None:
