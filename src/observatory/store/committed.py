@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, null, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, literal_column, null, or_, select
 
 from observatory.insight.derived import Committed
 from observatory.state import HOME_TENANT
 from observatory.store import tables
-from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
+from observatory.store.fetches import HIGH, LOW, TENANT, Fetches, portions
 from observatory.store.keys import SEQ_MASK
 from observatory.store.shapes import Shape
 
 PAGE_BYTES = 16_000_000  # of content in a page, its last message aside: memory is bounded
-
+MESSAGE, TRACE = Committed._fields.index("message_id"), -1  # places in a row
 
 HEADS = (
     select(tables.tenants.c.tenant_id, tables.chain_heads.c.sequence_number)
@@ -43,7 +43,30 @@ class CommittedReads(Fetches):
         until = after + limit if limit < 2 else await self._fitting(tenant_id, after, limit)
         # Bounded on both sides: numbers have no gaps, and a limit alone would let the join run on.
         rows = await self.fetch(tenant_id, self._pages, tenant=tenant_id, low=after + 1, high=until)
-        return [Committed(*row) for row in rows]
+        return await self._placed(tenant_id, rows)
+
+    async def _placed(self, tenant_id: str, rows: Sequence[Any]) -> list[Committed]:
+        """On PostgreSQL only its trace, which stands last, tells where an event of the house belongs.
+
+        Looked up by itself: a join would cast the CHAR column, no policy lets a cast near an index, and every
+        row would be held against every session of the tenant.
+        """
+        if self.dialect == "sqlite":
+            return [Committed(*row) for row in rows]
+        traces = {row[TRACE] for row in rows if row[MESSAGE] is None}
+        sessions, found = tables.sessions, dict[str, Any]()
+        for some in portions(sorted(traces)):
+            query = select(sessions.c.trace_id, sessions.c.session_no, sessions.c.session_id).where(
+                sessions.c.tenant_id == tenant_id, sessions.c.trace_id.in_(some)
+            )
+            found |= {row[0]: row[1:] for row in await self.fetch(tenant_id, query)}
+        placed = []
+        for row in rows:
+            number, session_no, session_id, *rest, trace = row
+            if row[MESSAGE] is None:
+                session_no, session_id = found.get(trace, (0, None))
+            placed.append(Committed(number, session_no, session_id, *rest))
+        return placed
 
     @cached_property
     def _pages(self) -> Select[Any]:
@@ -82,18 +105,18 @@ class CommittedReads(Fetches):
         query = self._numbers(tenant_id, state, raw, (holds, mine, False), (rewrites, theirs, True))
         each = [shape.in_tenant(tenant_id, number - 1, number + 1) for number in numbers]
         rows = await self.fetch(tenant_id, query.where(or_(*(and_(*tests) for tests in each))))
-        return [Committed(*row) for row in rows]
+        return await self._placed(tenant_id, rows)
 
     def _numbers(
         self, tenant_id: Any, state: ColumnElement[Any], raw: ColumnElement[Any], *joins: Any
     ) -> Select[Any]:
         shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
+        trace: list[ColumnElement[Any]] = []
         if self.dialect == "sqlite":
-            number = shape.events.c.session_key.op("&")(SEQ_MASK)
-            place = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == number)
-        else:  # only its trace tells where an event of the house belongs
-            trace = cast(shape.events.c.trace_id, Text)
-            place = and_(sessions.c.tenant_id == tenant_id, sessions.c.trace_id == trace)
+            number: ColumnElement[Any] = shape.events.c.session_key.op("&")(SEQ_MASK)
+        else:
+            number, trace = messages.c.session_no, [shape.events.c.trace_id]
+        place = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == number)
         source = (
             shape.events.outerjoin(messages, shape.same_row(messages))
             .outerjoin(shape.payloads, shape.same_row(shape.payloads))
@@ -114,4 +137,5 @@ class CommittedReads(Fetches):
             messages.c.parent_inferred,
             messages.c.entropy,
             raw,
+            *trace,
         ).select_from(source)
