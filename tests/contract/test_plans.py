@@ -12,6 +12,7 @@ import msgspec
 from sqlalchemy import Executable
 
 from observatory.state import HOME_TENANT
+from observatory.store.committed import PLACES
 from observatory.store.derived_postgres import PostgresDerived
 from observatory.store.postgres import PostgresStore
 from observatory.store.postgres_append import NAME_TENANT
@@ -58,24 +59,35 @@ def filled(house: PostgresHouse) -> None:
         analyst.catch_up()
 
 
-def test_a_page_of_the_record_finds_each_session_by_its_number_s979(pg_house: PostgresHouse) -> None:
+def test_a_page_of_the_record_touches_no_row_beside_its_own_s936(pg_house: PostgresHouse) -> None:
     filled(pg_house)
-    store = pg_house.store
+    store, page = pg_house.store, 20
     assert isinstance(store, PostgresStore)
-    nodes = pg_house.read(plan(store, store._pages, tenant=HOME_TENANT, low=1, high=20))
-    assert not any(node.get("Rows Removed by Join Filter") for node in nodes)
-    scans = [node for node in nodes if node.get("Relation Name") == "sessions"]
-    assert scans
-    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 20
+    nodes = pg_house.read(plan(store, store._pages, tenant=HOME_TENANT, low=1, high=page))
+    rows = pg_house.read(store.committed(HOME_TENANT, 0, page))
+    numbers = [row.session_no for row in rows if row.session_no]
+    for query in PLACES:
+        nodes += pg_house.read(
+            plan(store, query, tenant=HOME_TENANT, numbers=numbers, traces=["0" * 32] * page)
+        )
+    scans = [node for node in nodes if "Relation Name" in node]
+    assert {node["Relation Name"] for node in scans} == {"audit_events", "messages", "payloads", "sessions"}
+    for node in nodes:
+        assert not node.get("Rows Removed by Join Filter") and not node.get("Rows Removed by Filter"), node
+    for node in scans:
+        assert node["Actual Rows"] * node["Actual Loops"] <= page, node
 
 
-def test_what_descends_from_a_step_is_found_by_the_parents_key_s979(pg_house: PostgresHouse) -> None:
+def test_what_descends_from_a_step_is_found_by_the_parents_key_s936(pg_house: PostgresHouse) -> None:
+    """Of a tenant with many: a few are as well walked through."""
     filled(pg_house)
+    pg_house.sql(
+        "INSERT INTO insight_links SELECT :tenant, n + 1000000, n, 'name', 1 FROM generate_series(1, 20000) n",
+        tenant=HOME_TENANT,
+    )
     assert isinstance(pg_house.store, PostgresStore)
     derived = Told(pg_house.store, pg_house.url)
-    numbers = [row.sequence_number for row in pg_house.trail_of()]
-    brood = pg_house.read(derived.brood(HOME_TENANT, numbers[-1] - SESSIONS + 1))
-    assert brood is not None
+    assert pg_house.read(derived.brood(HOME_TENANT, pg_house.trail_of()[-1].sequence_number)) is not None
     nodes = pg_house.read(plan(pg_house.store, derived.asked))
-    used = {node["Index Name"] for node in nodes if node.get("Relation Name") == "insight_links"}
+    used = {node.get("Index Name") for node in nodes if node.get("Relation Name") == "insight_links"}
     assert used == {"insight_links_parent_key"}
