@@ -236,7 +236,7 @@ def test_of_two_analysts_one_reads_a_tenant_and_the_other_goes_on_when_it_is_gon
     with Analyst(house) as one, Analyst(house) as two:
         records = [Reading(house), Reading(house)]
         first, second = (
-            Projector(record, analyst.derived, analyst.folds(), 500, 0.0)  # type: ignore[arg-type]
+            Projector(record, analyst.derived, analyst.folds(), 500, 0.0)
             for record, analyst in zip(records, (one, two), strict=True)
         )
 

@@ -82,7 +82,8 @@ def test_what_descends_from_a_step_is_found_by_the_parents_key_s936(pg_house: Po
     """Of a tenant with many: a few are as well walked through."""
     filled(pg_house)
     pg_house.sql(
-        "INSERT INTO insight_links SELECT :tenant, n + 1000000, n, 'name', 1 FROM generate_series(1, 20000) n",
+        "INSERT INTO insight_links SELECT :tenant, n + 1000000, n, 'name', 1 "
+        "FROM generate_series(1, 20000) AS g (n)",
         tenant=HOME_TENANT,
     )
     assert isinstance(pg_house.store, PostgresStore)

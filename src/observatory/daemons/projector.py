@@ -2,9 +2,9 @@
 
 Law: it never stands still and never counts twice. While a database is away it waits and tries again. A batch
 that fails otherwise is folded again, then in halves until the culprit stands alone; then only the folds that
-fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch. Nothing is
-done twice: a tenant is claimed before anything of it is read, and kept while it has work, for what was
-remembered of it serves the next batch; one that falls behind with several offers them to others by turns.
+fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch.
+Nothing is done twice: a tenant is claimed before anything of it is read, and kept while it has work, for what
+is remembered of it serves the next batch; who falls behind with several offers them to others by turns.
 """
 
 from __future__ import annotations

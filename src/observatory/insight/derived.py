@@ -81,7 +81,7 @@ class DerivedWriter(Derived, Protocol):
         """
 
     async def claim(self, tenant_id: str) -> bool:
-        """Whether this analyst may fold the tenant: it alone, until it releases it or is gone. Asked often."""
+        """Whether this analyst may fold the tenant: alone, until it releases it or is gone. Asked often."""
 
     async def release(self, tenant_id: str) -> None:
         """Let another analyst have the tenant."""

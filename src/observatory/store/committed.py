@@ -73,10 +73,10 @@ class CommittedReads(Fetches):
         return await self._placed(tenant_id, rows)
 
     async def _placed(self, tenant_id: str, rows: Sequence[Any]) -> list[Committed]:
-        """On PostgreSQL sessions are looked up by themselves, by number or, for events of the house, by trace.
+        """On PostgreSQL sessions are looked up by themselves: by number or, for the house's events, by trace.
 
-        No join: the trace would have to be cast, no policy lets a cast near an index, and until statistics are
-        there the planner holds every row against every session of the tenant rather than look one up.
+        No join: the trace would have to be cast, no policy lets a cast near an index, and until statistics
+        are there every row is held against every session of the tenant rather than one looked up.
         """
         if self.dialect == "sqlite":
             return [Committed(*row) for row in rows]

@@ -1,9 +1,9 @@
 """What the planners must know of the derived store: how many rows share a value of each key.
 
 Without such figures a tenant is taken for ten rows (SQLite) or for a two-hundredth of a table (PostgreSQL),
-and all of it is walked rather than an index used: a step's children among 100,000 took minutes. They are there
-with the empty tables, so that plans never depend on when somebody ran ANALYZE. PostgreSQL replaces them by its
-own once it has looked at the rows, a minute or more after the first ones.
+and all of it is walked rather than an index used: a step's children among 100,000 took minutes. They come
+with the empty tables, so that plans never depend on when somebody ran ANALYZE. PostgreSQL replaces them by
+its own once it has looked at the rows, a minute or more after the first ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _sqlite() -> list[str]:
 
 
 def _postgres() -> list[str]:
-    """What ANALYZE finds in a sample stays when the sample goes. Documents are asked for by their key only."""
+    """What ANALYZE finds in a sample stays when that goes. Documents are asked for by their key only."""
     made: list[str] = []
     for table in DERIVED.sorted_tables:
         if table is documents:
