@@ -46,9 +46,10 @@ DIALECT = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
 ROW_ERRORS = ("22", "23", "54", "42501")
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
 SESSION = {"application_name": "observatory", "synchronous_commit": "on", "jit": "off", "TimeZone": "UTC"}
-# The append path asks only by key, so scans are ruled out.
-# A gateway that hangs must not keep a head locked for longer than others wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is slow, and half way through
-# sending one it is neither: a limit on transactions would end that too, and every import that takes longer.
+# The append path asks only by key, so scans are ruled out. A gateway that hangs must not keep a head locked
+# for longer than others wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is
+# slow, and half way through sending one it is neither: a limit on transactions would end that too, and every
+# import that takes longer.
 LANE_SESSION = SESSION | {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
