@@ -6,9 +6,9 @@ both. What gateways, PostgreSQL and clients took of the cores is told beside eac
 cores are the bound, whatever is added.
 
 `--share` gives each gateway and its analyst so much of a core together (a cgroup's quota; where none can be
-made they are stopped and continued, 20 ms by 20 ms, each for that part of the time): a stand-in for gateways on
-machines of their own, where the cores they share here are not the bound. PostgreSQL, NATS and clients are never
-confined. Believe it only where the cores busy stay below those there are. Who is halted in mid-transaction
+made they are stopped and continued, 20 ms by 20 ms, each for that part of the time): a stand-in for gateways
+on machines of their own, where the cores they share here are not the bound. PostgreSQL, NATS and clients are
+never confined. Believe it only where the cores busy stay below those there are. Who is halted in mid-transaction
 holds the head of that chain for up to a period: where both write one tenant the other waits for it.
 """
 
@@ -185,9 +185,9 @@ def quota_of(pids: list[int], share: float) -> Iterator[None]:
             (group / "cgroup.procs").write_text(str(pid))
         yield
     finally:
-        for pid in (group / "cgroup.procs").read_text().split():
+        for left in (group / "cgroup.procs").read_text().split():
             with suppress(OSError):
-                (CPU_GROUPS / "cgroup.procs").write_text(pid)
+                (CPU_GROUPS / "cgroup.procs").write_text(left)
         group.rmdir()
 
 
