@@ -8,8 +8,8 @@ cores are the bound, whatever is added.
 `--share` gives each gateway and its analyst so much of a core together (a cgroup's quota; where none can be
 made they are stopped and continued, 20 ms by 20 ms, each for that part of the time): a stand-in for gateways
 on machines of their own, where the cores they share here are not the bound. PostgreSQL, NATS and clients are
-never confined. Believe it only where the cores busy stay below those there are. Who is halted in mid-transaction
-holds the head of that chain for up to a period: where both write one tenant the other waits for it.
+never confined. Believe it only where the cores busy stay below those there are. Who is halted in the middle
+of a transaction holds the head of that chain for up to a period: where both write one tenant the other waits.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class Reading:
         return await self._store.committed(tenant_id, after, limit)
 
 
-def test_of_two_analysts_one_reads_a_tenant_and_the_other_goes_on_when_it_is_gone_s198(
+def test_of_two_analysts_one_reads_a_tenant_and_the_other_goes_on_when_it_is_gone_s198_s936(
     pg_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What both folded would be thrown away by one of them, and was paid for twice."""
@@ -255,7 +255,7 @@ def test_of_two_analysts_one_reads_a_tenant_and_the_other_goes_on_when_it_is_gon
         assert len(steps(two)) == 4
 
 
-def test_an_analyst_that_falls_behind_offers_what_it_has_claimed_to_another_s198(
+def test_an_analyst_that_falls_behind_offers_what_it_has_claimed_to_another_s936(
     pg_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = pg_house
