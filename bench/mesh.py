@@ -5,8 +5,11 @@ one gateway both go to it; with two, a tenant to each (as a balancer by key does
 both. What gateways, PostgreSQL and clients took of the cores is told beside each rate: on a small machine the
 cores are the bound, whatever is added.
 
-`--share` lets each gateway run for that part of the time only (SIGSTOP and SIGCONT, 20 ms by 20 ms): a
-stand-in for gateways on machines of their own, where the cores they share here are not the bound.
+`--share` gives each gateway and its analyst so much of a core together (a cgroup's quota; where none can be
+made they are stopped and continued, 20 ms by 20 ms, each for that part of the time): a stand-in for gateways
+on machines of their own, where the cores they share here are not the bound. PostgreSQL, NATS and clients are
+never confined. Believe it only where the cores busy stay below those there are. Who is halted in the middle
+of a transaction holds the head of that chain for up to a period: where both write one tenant the other waits.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,7 @@ from tests import nats_server
 
 House = tuple[list[Gateway], Cluster, nats_server.Nats]
 PERIOD_S = 0.02
+CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 WANTED = 1.5
 INSIGHT = os.environ.get("BENCH_INSIGHT", "true")  # "false": gateways without their analysts
 SYNCED = 'jetstream {{ store_dir: "{}/jetstream", sync_interval: always }}'
@@ -153,30 +157,58 @@ def below(pid: int) -> list[int]:
     return [one.pid for one in psutil.Process(pid).children(recursive=True)]
 
 
+def tell(pids: list[int], sign: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # an analyst may be started anew
+            os.kill(pid, sign)
+
+
+def turns(pids: list[int], share: float, wait_s: float, over: threading.Event) -> None:
+    over.wait(wait_s)
+    while not over.is_set():
+        tell(pids, signal.SIGCONT)
+        time.sleep(PERIOD_S * share)
+        tell(pids, signal.SIGSTOP)
+        time.sleep(PERIOD_S * (1 - share))
+    tell(pids, signal.SIGCONT)
+
+
+@contextmanager
+def quota_of(pids: list[int], share: float) -> Iterator[None]:
+    """All of them together so much of a core. OSError where this user may not."""
+    group = CPU_GROUPS / f"observatory-bench-{pids[0]}"
+    group.mkdir()
+    try:
+        (group / "cpu.cfs_period_us").write_text(str(int(PERIOD_S * 1e6)))
+        (group / "cpu.cfs_quota_us").write_text(str(int(PERIOD_S * share * 1e6)))
+        for pid in pids:
+            (group / "cgroup.procs").write_text(str(pid))
+        yield
+    finally:
+        for left in (group / "cgroup.procs").read_text().split():
+            with suppress(OSError):
+                (CPU_GROUPS / "cgroup.procs").write_text(left)
+        group.rmdir()
+
+
 @contextmanager
 def share_of(gateways: list[Gateway], share: float) -> Iterator[None]:
-    """Each runs for this part of the time, by turns when they fit beside each other."""
+    """Each with its analyst, for as long as this lasts."""
     if share >= 1:
         yield
         return
-    over = threading.Event()
-
-    def turn(gateway: Gateway, wait_s: float) -> None:
-        over.wait(wait_s)
-        while not over.is_set():
-            os.kill(gateway.pid, signal.SIGCONT)
-            time.sleep(PERIOD_S * share)
-            os.kill(gateway.pid, signal.SIGSTOP)
-            time.sleep(PERIOD_S * (1 - share))
-        os.kill(gateway.pid, signal.SIGCONT)
-
-    with ThreadPoolExecutor(len(gateways)) as pool:
-        for number, gateway in enumerate(gateways):
-            pool.submit(turn, gateway, PERIOD_S * number / len(gateways))
+    machines = [[gateway.pid, *below(gateway.pid)] for gateway in gateways]
+    with ExitStack() as stack:
         try:
-            yield
-        finally:
-            over.set()
+            for pids in machines:
+                stack.enter_context(quota_of(pids, share))
+        except OSError:
+            stack.close()
+            over, pool = threading.Event(), stack.enter_context(ThreadPoolExecutor(len(machines)))
+            for number, pids in enumerate(machines):
+                pool.submit(turns, pids, share, PERIOD_S * number / len(machines), over)
+            stack.callback(over.set)
+        yield
 
 
 def figures(gateways: list[Gateway], server: Cluster) -> list[float]:
@@ -280,11 +312,11 @@ def arrangement(report: Report, folder: Path, count: int, messages: int, share: 
 def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) -> None:
     messages = messages or (16_000 if report.quick else 60_000)
     if share < 1:
-        report.say(f"  each gateway runs for {share:.0%} of the time, as on a slower machine of its own")
+        report.say(f"  each gateway and its analyst have {share:.0%} of a core, as on a machine of their own")
     one = arrangement(report, folder / "one", 1, messages, share)
     two = arrangement(report, folder / "two", 2, messages, share)
     report.details["mesh" if share >= 1 else f"mesh at {share}"] = [asdict(each) for each in (*one, *two)]
-    kind = "" if share >= 1 else f", each {share:.0%} of the time"
+    kind = "" if share >= 1 else f", each {share:.0%} of a core"
     report.add(Figure(f"one gateway, two tenants{kind}", "msg/s", one[0].rate))
     report.add(Figure(f"two gateways, two tenants{kind}", "msg/s", two[0].rate))
     note = f"(cores busy {one[0].cores:.1f} and {two[0].cores:.1f} of {os.cpu_count()})"
@@ -294,7 +326,7 @@ def mesh(report: Report, folder: Path, share: float = 1.0, messages: int = 0) ->
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.mesh", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--share", type=float, default=1.0, help="of the time that each gateway may run")
+    parser.add_argument("--share", type=float, default=1.0, help="of a core for each gateway and its analyst")
     parser.add_argument("--messages", type=int, default=0, help="for each figure")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from observatory.daemons import projector as projecting
+from observatory.daemons.projector import Projector
 from observatory.gateway import gates, interventions
+from observatory.insight.derived import Committed
 from observatory.protocol.identity import agent_entity_id
 from observatory.state import HOME_TENANT
 from observatory.store.keys import dedupe_key
@@ -184,8 +186,9 @@ def test_a_held_message_is_folded_again_when_its_hold_ends_s201(house: House, en
 
 
 def test_two_analysts_fold_a_record_once_s198(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both on one database, turn by turn: whoever comes second goes on from the other's cursor."""
+    """Both on one database, page by page in turn: whoever comes second goes on from the other's cursor."""
     monkeypatch.setattr(projecting, "LOST_S", 0.0)
+    monkeypatch.setattr(projecting, "MOST_CLAIMS", 0)
     mixed_record(house, 5)
     with Analyst(house) as one, Analyst(house) as two:
         first, second = one.projector(3), two.projector(5)
@@ -208,6 +211,64 @@ def test_two_analysts_fold_a_record_once_s198(house: House, monkeypatch: pytest.
     assert counted == len(grown["insight_steps"])
     del grown["insight_session_minutes"], again["insight_session_minutes"]
     assert grown == again
+
+
+class Reading:
+    """The record, and how often pages of it were read."""
+
+    def __init__(self, house: House) -> None:
+        self._store, self.pages = house.store, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def committed(self, tenant_id: str, after: int, limit: int) -> list[Committed]:
+        self.pages += limit > 1
+        return await self._store.committed(tenant_id, after, limit)
+
+
+def test_of_two_analysts_one_reads_a_tenant_and_the_other_goes_on_when_it_is_gone_s198_s936(
+    pg_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What both folded would be thrown away by one of them, and was paid for twice."""
+    house = pg_house
+    monkeypatch.setattr(projecting, "LOST_S", 0.0)
+    with Analyst(house) as one, Analyst(house) as two:
+        records = [Reading(house), Reading(house)]
+        first, second = (
+            Projector(record, analyst.derived, analyst.folds(), 500, 0.0)
+            for record, analyst in zip(records, (one, two), strict=True)
+        )
+
+        async def rounds() -> None:
+            for projector in (first, second, second):
+                await projector.round()
+
+        for number in range(3):
+            house.send(spoken(str(number)))
+            house.read(rounds())
+        assert [record.pages for record in records] == [3, 0]
+        house.read(one.derived.stop())
+        house.send(spoken("3"))
+        house.read(second.round())
+        assert records[1].pages == 1
+        assert len(steps(two)) == 4
+
+
+def test_an_analyst_that_falls_behind_offers_what_it_has_claimed_to_another_s936(
+    pg_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = pg_house
+    monkeypatch.setattr(projecting, "TURN_S", 0.0)
+    house.create_tenant(OTHER_TENANT)
+    for tenant in (HOME_TENANT, OTHER_TENANT):
+        house.send(*(spoken(str(number)) for number in range(9)), tenant_id=tenant)
+    with Analyst(house) as one, Analyst(house) as two:
+        first, second = one.projector(2), two.projector(2)
+        house.read(first.round())
+        house.read(second.round())
+        mine, theirs = set(first._claims), set(second._claims)
+        assert mine and theirs and not mine & theirs
 
 
 def test_each_tenant_has_a_cursor_of_its_own_s197(house: House) -> None:

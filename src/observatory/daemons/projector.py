@@ -3,6 +3,8 @@
 Law: it never stands still and never counts twice. While a database is away it waits and tries again. A batch
 that fails otherwise is folded again, then in halves until the culprit stands alone; then only the folds that
 fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch.
+Nothing is done twice: a tenant is claimed before anything of it is read, and kept while it has work, for what
+is remembered of it serves the next batch; who falls behind with several offers them to others by turns.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ log = logging.getLogger("observatory.analyst")
 PAGE = 500
 LOOK_S = 0.075
 LONGEST_S = 5.0
-LOST_S = 0.3  # rest of a tenant another analyst is folding
+LOST_S = 1.0  # rest of a tenant another analyst is folding, or is to be given the chance to
+IDLE_S = 5.0  # a claim is given up when nothing was folded for so long
+TURN_S = 10.0  # after so long a tenant of several is offered to others while there is more than a page to do
+MOST_CLAIMS = 500  # of one analyst: a database has room for some thousands
 REFRESH_S = 60.0  # what is remembered of agents may change: their type, their cluster
 
 
@@ -43,8 +48,9 @@ class Projector:
         self._limits: dict[str, int] = {}  # of a tenant that failed lately
         self._failed: dict[str, int] = {}  # the cursor at which it last failed
         self._heads: dict[str, int] = {}
-        self._rest_until: dict[str, float] = {}  # of tenants another analyst was at
-        self._theirs: dict[str, int] = {}  # and how far it had come when last looked
+        self._rest_until: dict[str, float] = {}  # of tenants another analyst has
+        self._claims: dict[str, tuple[float, float]] = {}  # tenant -> when claimed, when last folded
+        self._stale: set[str] = set()  # tenants that somebody else came on with since we folded them
         self._look_at = 0.0
         self._wake = asyncio.Event()
         self.skipped = 0
@@ -93,13 +99,54 @@ class Projector:
         for tenant_id, head in list(self._heads.items()):
             if self._rest_until.get(tenant_id, 0.0) > now:
                 continue
-            if tenant_id in self._theirs and await self._is_theirs(tenant_id, now):
-                continue
-            cursor = await self._cursor(tenant_id)
-            if cursor < head:
-                await self._advance(tenant_id, cursor)
-                moved = True
+            if tenant_id in self._claims or self._cursors.get(tenant_id, -1) < head:
+                moved = await self._take(tenant_id, head, now) or moved
         return moved
+
+    async def _take(self, tenant_id: str, head: int, now: float) -> bool:
+        """A page of a tenant, if it is ours and has one; whether there was any."""
+        if not await self._claim(tenant_id, now):
+            return False
+        cursor = await self._cursor(tenant_id)
+        if cursor >= head:
+            if now >= self._claims[tenant_id][1] + IDLE_S:
+                await self._release(tenant_id)
+            return False
+        if tenant_id in self._stale:
+            self._forget()
+        await self._advance(tenant_id, cursor)
+        if tenant_id in self._claims:
+            await self._keep(tenant_id, head, now)
+        return True
+
+    async def _claim(self, tenant_id: str, now: float) -> bool:
+        if not await self._derived.claim(tenant_id):
+            self._claims.pop(tenant_id, None)
+            self._rest_until[tenant_id] = now + LOST_S
+            return False
+        if tenant_id not in self._claims:
+            self._claims[tenant_id] = (now, now - IDLE_S)
+            if tenant_id in self._cursors:
+                seq = (await self._derived.progress(tenant_id)).seq
+                if seq != self._cursors[tenant_id]:  # what is remembered of it is not what is written
+                    self._cursors[tenant_id] = seq
+                    self._stale.add(tenant_id)
+        return True
+
+    async def _keep(self, tenant_id: str, head: int, now: float) -> None:
+        """The claim, for the next page; or offer it, where there is more to do than one can."""
+        since, _ = self._claims[tenant_id]
+        self._claims[tenant_id] = (since, now)
+        is_behind = head - self._cursors.get(tenant_id, head) > self._page
+        if len(self._claims) > MOST_CLAIMS:
+            await self._release(tenant_id)
+        elif is_behind and len(self._claims) > 1 and now >= since + TURN_S:
+            await self._release(tenant_id)
+            self._rest_until[tenant_id] = now + 2 * LOST_S
+
+    async def _release(self, tenant_id: str) -> None:
+        del self._claims[tenant_id]
+        await self._derived.release(tenant_id)
 
     async def _cursor(self, tenant_id: str) -> int:
         """Where to go on: from the beginning when what was folded is not of this record."""
@@ -214,22 +261,14 @@ class Projector:
             return [], []
 
     async def _lost(self, tenant_id: str) -> None:
-        """Another gateway's analyst was there: what we remember is not what is written, and it goes on."""
+        """Somebody else moved the cursor: what we remember is not what is written."""
         self._forget()
-        self._theirs[tenant_id] = (await self._derived.progress(tenant_id)).seq
         self._rest_until[tenant_id] = asyncio.get_running_loop().time() + LOST_S
-
-    async def _is_theirs(self, tenant_id: str, now: float) -> bool:
-        """While the other one comes on it is left the tenant: what two fold is thrown away by one of them."""
-        seq = (await self._derived.progress(tenant_id)).seq
-        if seq == self._theirs[tenant_id]:  # it stands still: it is gone, or had nothing more to do
-            del self._theirs[tenant_id]
-            return False
-        self._theirs[tenant_id] = seq
-        self._rest_until[tenant_id] = now + LOST_S
-        return True
+        if tenant_id in self._claims:
+            await self._release(tenant_id)
 
     def _forget(self) -> None:
         self._cursors.clear()
+        self._stale.clear()
         for fold in self._folds:
             fold.forget()

@@ -80,6 +80,12 @@ class DerivedWriter(Derived, Protocol):
         StatementFailed when a row is refused.
         """
 
+    async def claim(self, tenant_id: str) -> bool:
+        """Whether this analyst may fold the tenant: alone, until it releases it or is gone. Asked often."""
+
+    async def release(self, tenant_id: str) -> None:
+        """Let another analyst have the tenant."""
+
     async def ready(self) -> bool:
         """Asked often. False when the store had to be made anew: what was written before is gone."""
 

@@ -10,7 +10,22 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, null, or_, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+)
 
 from observatory.insight.derived import Committed
 from observatory.state import HOME_TENANT
@@ -20,12 +35,24 @@ from observatory.store.keys import SEQ_MASK
 from observatory.store.shapes import Shape
 
 PAGE_BYTES = 16_000_000  # of content in a page, its last message aside: memory is bounded
-
+MESSAGE, TRACE = Committed._fields.index("message_id"), -1  # places in a row
+NOWHERE = (0, None)
 
 HEADS = (
     select(tables.tenants.c.tenant_id, tables.chain_heads.c.sequence_number)
     .join(tables.chain_heads, tables.chain_heads.c.tenant_id == tables.tenants.c.tenant_id)
     .where(tables.tenants.c.disabled_ns.is_(None))
+)
+
+
+def _place(which: ColumnElement[bool]) -> Select[Any]:
+    c = tables.sessions.c
+    return select(c.session_no, c.trace_id, c.session_id).where(c.tenant_id == TENANT, which)
+
+
+PLACES = (
+    _place(tables.sessions.c.session_no == any_(bindparam("numbers", type_=ARRAY(BigInteger)))),
+    _place(tables.sessions.c.trace_id == any_(bindparam("traces", type_=ARRAY(Text)))),
 )
 
 
@@ -43,7 +70,26 @@ class CommittedReads(Fetches):
         until = after + limit if limit < 2 else await self._fitting(tenant_id, after, limit)
         # Bounded on both sides: numbers have no gaps, and a limit alone would let the join run on.
         rows = await self.fetch(tenant_id, self._pages, tenant=tenant_id, low=after + 1, high=until)
-        return [Committed(*row) for row in rows]
+        return await self._placed(tenant_id, rows)
+
+    async def _placed(self, tenant_id: str, rows: Sequence[Any]) -> list[Committed]:
+        """On PostgreSQL sessions are looked up by themselves: by number or, for the house's events, by trace.
+
+        No join: the trace would have to be cast, no policy lets a cast near an index, and until statistics
+        are there every row is held against every session of the tenant rather than one looked up.
+        """
+        if self.dialect == "sqlite":
+            return [Committed(*row) for row in rows]
+        asked: dict[str, Any] = {"numbers": list({row[1] for row in rows if row[1]})}
+        asked["traces"] = list({row[TRACE] for row in rows if row[MESSAGE] is None})
+        found: dict[int | str, Any] = {}
+        for query in PLACES:
+            for number, trace, name in await self.fetch(tenant_id, query, tenant=tenant_id, **asked):
+                found[number] = found[trace] = (number, name)
+        return [
+            Committed(row[0], *found.get(row[TRACE] if row[MESSAGE] is None else row[1], NOWHERE), *row[3:-1])
+            for row in rows
+        ]
 
     @cached_property
     def _pages(self) -> Select[Any]:
@@ -82,29 +128,29 @@ class CommittedReads(Fetches):
         query = self._numbers(tenant_id, state, raw, (holds, mine, False), (rewrites, theirs, True))
         each = [shape.in_tenant(tenant_id, number - 1, number + 1) for number in numbers]
         rows = await self.fetch(tenant_id, query.where(or_(*(and_(*tests) for tests in each))))
-        return [Committed(*row) for row in rows]
+        return await self._placed(tenant_id, rows)
 
     def _numbers(
         self, tenant_id: Any, state: ColumnElement[Any], raw: ColumnElement[Any], *joins: Any
     ) -> Select[Any]:
         shape, messages, sessions = self._shape, self._shape.messages, tables.sessions
+        source = shape.events.outerjoin(messages, shape.same_row(messages)).outerjoin(
+            shape.payloads, shape.same_row(shape.payloads)
+        )
+        place: list[ColumnElement[Any]] = [func.coalesce(messages.c.session_no, literal_column("0")), null()]
+        trace: list[ColumnElement[Any]] = []
         if self.dialect == "sqlite":
             number = shape.events.c.session_key.op("&")(SEQ_MASK)
-            place = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == number)
-        else:  # only its trace tells where an event of the house belongs
-            trace = cast(shape.events.c.trace_id, Text)
-            place = and_(sessions.c.tenant_id == tenant_id, sessions.c.trace_id == trace)
-        source = (
-            shape.events.outerjoin(messages, shape.same_row(messages))
-            .outerjoin(shape.payloads, shape.same_row(shape.payloads))
-            .outerjoin(sessions, place)
-        )
+            mine = and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == number)
+            source = source.outerjoin(sessions, mine)
+            place = [func.coalesce(sessions.c.session_no, literal_column("0")), sessions.c.session_id]
+        else:
+            trace = [shape.events.c.trace_id]
         for table, on, outer in joins:
             source = source.join(table, on, isouter=outer)
         return select(
             shape.sequence(),
-            func.coalesce(sessions.c.session_no, literal_column("0")),
-            sessions.c.session_id,
+            *place,
             shape.events.c.record,
             messages.c.message_id,
             messages.c.step_id,
@@ -114,4 +160,5 @@ class CommittedReads(Fetches):
             messages.c.parent_inferred,
             messages.c.entropy,
             raw,
+            *trace,
         ).select_from(source)

@@ -2,7 +2,8 @@
 
 Reads go through the record's own pool. The analyst writes on one connection, whose commits need not reach the
 disk at once: rows and cursor go together, and whatever is lost is folded again. Of several analysts on one
-database one holds a tenant's cursor at a time, the others pass it by.
+database one has claimed a tenant, by a lock of that connection's session, which goes with it; the others read
+nothing of it. Whatever they believe, rows are written only from where the cursor is, under its lock.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ COUNT = (
     "ON CONFLICT (tenant_id, name) DO UPDATE SET seq = insight_cursors.seq + excluded.seq, "
     "at_ns = excluded.at_ns"
 )
+# The second half of the key is the tenant's: where two share it, one analyst folds both.
+CLAIM = "SELECT pg_try_advisory_lock($1, hashtext($2))"
+RELEASE = "SELECT pg_advisory_unlock($1, hashtext($2))"
+FOLDING = 0x0B5E72
 SHIELDED = text(
     "SELECT relname, row_security_active(oid) FROM pg_class WHERE relkind = 'r' "
     "AND relnamespace = current_schema()::regnamespace"
@@ -86,6 +91,7 @@ class PostgresDerived(DerivedReads):
         self._store, self._url = store, url
         self._connection: asyncpg.Connection | None = None
         self._is_sure = False  # that the tables are this version's
+        self._claimed: set[str] = set()  # by the connection there is
 
     async def fetch(
         self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
@@ -137,6 +143,24 @@ class PostgresDerived(DerivedReads):
             raise self._failed(error) from error
         return True
 
+    async def claim(self, tenant_id: str) -> bool:
+        try:
+            connection = await self._writing()
+            if tenant_id not in self._claimed and await connection.fetchval(CLAIM, FOLDING, tenant_id):
+                self._claimed.add(tenant_id)
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+        return tenant_id in self._claimed
+
+    async def release(self, tenant_id: str) -> None:
+        if tenant_id not in self._claimed:
+            return
+        self._claimed.discard(tenant_id)
+        try:
+            await (await self._writing()).execute(RELEASE, FOLDING, tenant_id)
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+
     async def ready(self) -> bool:
         return True
 
@@ -172,6 +196,7 @@ class PostgresDerived(DerivedReads):
             connection = self._connection = await asyncpg.connect(
                 dsn(self._url), timeout=10, command_timeout=COMMAND_TIMEOUT_S, server_settings=WRITING
             )
+            self._claimed.clear()
             await connection.execute(f"SET ROLE {ROLE}")
             self._is_sure = False
         if not self._is_sure:

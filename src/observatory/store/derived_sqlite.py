@@ -159,6 +159,12 @@ class SqliteDerived(DerivedReads):
     async def start(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._prepare)
 
+    async def claim(self, tenant_id: str) -> bool:
+        return True  # beside a file there is one gateway, and it has one analyst
+
+    async def release(self, tenant_id: str) -> None:
+        return None
+
     async def ready(self) -> bool:
         if self._inode == self._file() != 0:
             return True

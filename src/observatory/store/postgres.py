@@ -9,6 +9,7 @@ answer leaves after a commit with synchronous_commit=on. A commit whose outcome 
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -34,16 +35,21 @@ ROLE = "observatory_app"
 CHANNEL = "observatory"
 OLDEST = 140_000
 COMMAND_TIMEOUT_S = 30
+# Plans are kept for so long. On an empty table one index is as good as another, and the one taken then may
+# walk through all of a tenant for every row that is asked for (a page of 500 took 0.7 s of CPU); PostgreSQL
+# itself thinks it over when the table was analysed, a minute or two after the first rows.
+PLANS_S, FORGET_PLANS = 0.5, "DISCARD PLANS"
+MOST_CONNECTIONS = 64
 DIALECT = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
 # Data the database refuses: 22 data, 23 constraint, 54 limits, 42501 a row of another tenant. All else is
 # the medium or the house, and no reason to refuse a message for good.
 ROW_ERRORS = ("22", "23", "54", "42501")
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
 SESSION = {"application_name": "observatory", "synchronous_commit": "on", "jit": "off", "TimeZone": "UTC"}
-# The append path asks only by key. Plans made while a table was empty would scan it for as long as they
-# are cached, so scans are ruled out. A gateway that hangs must not keep a head locked for longer than others
-# wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is slow, and half way through
-# sending one it is neither: a limit on transactions would end that too, and every import that takes longer.
+# The append path asks only by key, so scans are ruled out. A gateway that hangs must not keep a head locked
+# for longer than others wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is
+# slow, and half way through sending one it is neither: a limit on transactions would end that too, and every
+# import that takes longer.
 LANE_SESSION = SESSION | {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -92,6 +98,24 @@ def translated(error: BaseException) -> Exception:
     return NotDurable(f"the database cannot be written now: {type(error).__name__} {code}".rstrip())
 
 
+class _Plans:
+    """When the plans of connections were made, by the server's process."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, float] = {}
+
+    def are_old(self, connection: asyncpg.Connection) -> bool:
+        """Once; then they are made anew."""
+        pid, now = connection.get_server_pid(), time.monotonic()
+        if now - self._made.get(pid, 0.0) < PLANS_S:
+            return False
+        self._made.pop(pid, None)
+        self._made[pid] = now
+        if len(self._made) > MOST_CONNECTIONS:  # those that are gone, oldest first
+            del self._made[next(iter(self._made))]
+        return True
+
+
 class _Lane:
     """One thread's loop and connection; made and used in that thread only."""
 
@@ -99,6 +123,7 @@ class _Lane:
         self._url = url
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: asyncpg.Connection | None = None
+        self._plans = _Plans()
 
     def wait(self, awaitable: Awaitable[T]) -> T:
         if self._loop is None:
@@ -140,6 +165,8 @@ class _Lane:
                 self._drop()
             if self._connection is None:
                 self._connection = self.wait(connect(self._url, LANE_SESSION))
+            if self._plans.are_old(self._connection):
+                self.wait(self._connection.execute(FORGET_PLANS))
             self.wait(self._connection.execute(begin))
         except DRIVER_ERRORS as error:
             self._undo(lost=True)
@@ -208,6 +235,7 @@ class PostgresStore(Reads, PostgresLeases):
         self._looking = [_Lane(url) for _ in range(lanes)]
         self._pool: asyncpg.Pool | None = None
         self._spelt: WeakKeyDictionary[Executable, Spelt] = WeakKeyDictionary()
+        self._plans = _Plans()
 
     mixes_tenants = False
 
@@ -252,9 +280,12 @@ class PostgresStore(Reads, PostgresLeases):
     ) -> list[Any]:
         sql, names, given = self._spelling(statement)
         bound = [values[name] if name in values else given[name] for name in names]
-        async with self._reader() as connection, connection.transaction(readonly=True):
-            await connection.execute(NAME_TENANT, tenant_id, presented)
-            return list(await connection.fetch(sql, *bound, record_class=_Row))
+        async with self._reader() as connection:
+            if self._plans.are_old(connection):
+                await connection.execute(FORGET_PLANS)
+            async with connection.transaction(readonly=True):
+                await connection.execute(NAME_TENANT, tenant_id, presented)
+                return list(await connection.fetch(sql, *bound, record_class=_Row))
 
     def _spelling(self, statement: Executable) -> Spelt:
         """A statement that is composed once and kept is spelt once, too."""

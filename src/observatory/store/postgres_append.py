@@ -123,17 +123,28 @@ IMPATIENT = (
 # for the end of a message, and between those of one statement nobody is idle); this does, from 17 on.
 HURRIED = "SELECT set_config('transaction_timeout', '3s', true)"
 LIVE_KEYS = f"{GOOD_KEYS} AND k.tenant_id = $1 AND k.key_id = ANY($2::text[])"
-KNOWN_STEPS = """
+
+
+def _known(table: Table, key: str, columns: tuple[str, ...]) -> str:
+    """The rows of each of these keys, each looked up by itself.
+
+    `key = ANY(…)` says the same, but until the table was analysed a tenant is taken for 1/200 of it: ten
+    look-ups then seem dearer than walking through the tenant and holding every row against every key.
+    """
+    names = ", ".join(columns)
+    return f"""
+SELECT found.* FROM unnest($2::{KINDS[str(table.c[key].type)]}[]) AS asked (key) CROSS JOIN LATERAL (
+    SELECT {names} FROM {table.name} WHERE tenant_id = $1 AND {key} = asked.key OFFSET 0) AS found"""
+
+
+_STEP = ("sequence_number", "digest", "session_no", "step_id", "message_id", "state", "warnings")
+KNOWN_STEPS = f"""
 SELECT m.sequence_number, m.digest, s.session_id, m.step_id, m.message_id, m.state, m.warnings
-FROM messages m JOIN sessions s ON s.tenant_id = m.tenant_id AND s.session_no = m.session_no
-WHERE m.tenant_id = $1 AND m.dedupe = ANY($2::bigint[])"""
-KNOWN_SESSIONS = f"""
-SELECT {", ".join(SESSION_COLUMNS)} FROM sessions WHERE tenant_id = $1 AND session_id = ANY($2::text[])"""
-KNOWN_AGENTS = f"""
-SELECT {", ".join(AGENT_COLUMNS)} FROM agents WHERE tenant_id = $1 AND entity_id = ANY($2::text[])"""
-KNOWN_MEMBERS = f"""
-SELECT {", ".join(MEMBER_COLUMNS)} FROM members
-WHERE tenant_id = $1 AND session_no = ANY($2::bigint[])"""
+FROM ({_known(tables.pg_messages, "dedupe", _STEP)}) AS m CROSS JOIN LATERAL (
+    SELECT session_id FROM sessions WHERE tenant_id = $1 AND session_no = m.session_no OFFSET 0) AS s"""
+KNOWN_SESSIONS = _known(tables.sessions, "session_id", SESSION_COLUMNS)
+KNOWN_AGENTS = _known(tables.agents, "entity_id", AGENT_COLUMNS)
+KNOWN_MEMBERS = _known(tables.members, "session_no", MEMBER_COLUMNS)
 
 
 @lru_cache(maxsize=4_096)
