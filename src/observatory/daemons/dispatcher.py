@@ -47,7 +47,7 @@ class Room:
         self.cursor: inbox.Key = (head, 1 << 62)
         self.channels: dict[int, list[Channel]] = {}
         self.stops = Stops()
-        self.ruled_at = 0.0
+        self.ruled_at = self.looked_at = 0.0
 
     def all(self) -> list[Channel]:
         return [channel for group in self.channels.values() for channel in group]
@@ -140,8 +140,10 @@ class Dispatcher:
             while True:
                 self._looks.look()
                 due, self._due = self._due, set()
-                if time.monotonic() - looked >= LOOK_S:
-                    due, looked = set(self._rooms), time.monotonic()
+                now = time.monotonic()
+                due |= {one.tenant_id for one in self._rooms.values() if now - one.looked_at >= LOOK_S}
+                if now - looked >= LOOK_S:
+                    looked = now
                     owed, self._owed = self._owed, deque(maxlen=self._owed.maxlen)
                     for act in owed:
                         self.part(act)
@@ -159,6 +161,7 @@ class Dispatcher:
                 self._wake.set()
 
     async def _advance(self, room: Room) -> None:
+        room.looked_at = time.monotonic()
         try:
             if time.monotonic() - room.ruled_at > RULES_S:
                 await self._rule(room)
