@@ -202,7 +202,9 @@ def test_what_was_typed_outlives_a_faster_hand_a_taken_name_and_a_sign_in_that_e
         key.fill(atlas.key("operator"))
         window.role("button", "Sign in").click()
         expect(form.get_by_label("Intent: what is to be done")).to_have_value("Mine")
-    form.get_by_role("button", name="Save the change").click()
+    # Its heading stood there before it was saved: what was answered tells that it is.
+    with window.page.expect_response(lambda one: one.request.method == "PUT" and one.ok):
+        form.get_by_role("button", name="Save the change").click()
     expect(aside(window, "The chosen job").get_by_role("heading", name=name)).to_be_visible()
     assert atlas.http().get(f"/v1/jobs/{job['job_id']}").json()["intent"] == "Mine"
 

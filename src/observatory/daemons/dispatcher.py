@@ -13,12 +13,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Protocol
 
 from observatory.daemons.channel import Channel, Page
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StoreError
 from observatory.gateway import inbox
 from observatory.ports import Archive, Arrived, Bus, Delivery, Directory, Inbox, Pending, Stops
@@ -150,8 +151,7 @@ class Dispatcher:
                 for tenant_id in due & self._rooms.keys():
                     await self._advance(self._rooms[tenant_id])
                 await asyncio.sleep(GAP_S)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                await woken(self._wake, LOOK_S)
                 self._wake.clear()
 
     async def _listen(self) -> None:

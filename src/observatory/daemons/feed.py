@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from observatory.daemons.feed_channel import Channel, Source, frame
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError, StoreError
 from observatory.ports import Bus
 from observatory.protocol.clock import from_ns
@@ -251,9 +252,7 @@ class Feed:
                 due = min((one.due for one in followed if not one.is_busy), default=now + TICK_S)
                 # With nobody there the next thing is somebody's coming, or what is to be forgotten.
                 wait_s = max(0.001, due - now) if self.followers else LINGER_S
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await self._wanted.wait()
+                await woken(self._wanted, wait_s)
                 self._wanted.clear()
 
     async def _listen(self) -> None:

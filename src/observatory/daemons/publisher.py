@@ -13,11 +13,12 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import StoreError
 from observatory.ports import Archive, Bus, EventFilter, MessageFilter, StoredEvent, StoredMessage
 
@@ -157,8 +158,7 @@ class Publisher:
                 self._looks.look()
                 for feed in [feed for feed in self._feeds.values() if self._is_due(feed)]:
                     await self._advance(feed)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                await woken(self._wake, LOOK_S)
                 self._wake.clear()
 
     async def _listen(self) -> None:
