@@ -11,7 +11,10 @@ from observatory.daemons.runner import Runner
 from observatory.daemons.waking import woken
 
 
-def test_an_event_and_the_order_to_end_in_one_turn_end_it() -> None:
+@pytest.mark.parametrize("turns", range(4))
+def test_an_event_and_the_order_to_end_together_end_it(turns: int) -> None:
+    """However many turns of the loop lie between them."""
+
     async def body() -> None:
         event = asyncio.Event()
 
@@ -24,6 +27,8 @@ def test_an_event_and_the_order_to_end_in_one_turn_end_it() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         event.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait({task}, timeout=5)
         assert task.cancelled()
