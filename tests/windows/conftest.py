@@ -1,8 +1,9 @@
 """Real Chromium, real gateway, the demo's own mesh: what the browser tests stand on.
 
-One browser and one demo serve all tests of a worker; each test gets a context of its own, so nothing of a
-page outlives it. Tests that kill their gateway take `alone`. A test fails if its pages did anything wrong,
-also when it passed otherwise.
+One browser serves all tests of a worker; each test gets a context of its own, so nothing of a page outlives
+it. Tests of what a live mesh looks like take `atlas`, begun last because it burns as long as it
+lives; those that bring their own agents take `house`, and those that kill their gateway `alone`.
+A test fails if its pages did anything wrong, also when it passed otherwise.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 from observatory.api.windows_door import FOLDER
 from tests.flows.server import Server
 from tests.windows.looking import DESK, PHONE, Window
+from tests.windows.staff import Story
 from tools import chromium
 
 Open = Callable[..., Window]
@@ -68,6 +70,14 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
     running = Atlas(tmp_path_factory.mktemp("atlas") / "data", "--seed", "7", "--pace", "4").start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway on which nobody works but the tests, each with agents and sessions of its own."""
+    with Server(tmp_path_factory.mktemp("house") / "data") as running:
+        Story(running)
+        yield running
 
 
 @pytest.fixture
