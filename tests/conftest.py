@@ -58,7 +58,7 @@ WHOLE = {
     "windows/test_settings_kept": 45,
 }
 # What they stand on costs as much as they do, as long as it lives.
-ON_THE_MESH = ("access", "first_hour", "fleet", "god_mode", "shell")
+ON_THE_MESH = ("access", "first_hour", "fleet", "shell")
 LAST = frozenset(f"windows/test_{name}" for name in ON_THE_MESH)
 
 

@@ -1,13 +1,14 @@
 """Real Chromium, real gateway, the demo's own mesh: what the browser tests stand on.
 
 One browser serves all tests of a worker; each test gets a context of its own, so nothing of a page outlives
-it. Tests of what a live mesh looks like take `atlas`, begun last because it burns as long as it
-lives; those that bring their own agents take `house`, and those that kill their gateway `alone`.
-A test fails if its pages did anything wrong, also when it passed otherwise.
+it. Tests of what a live mesh looks like take `atlas`, one for all workers and begun last because it burns as
+long as it lives; those that bring their own agents take `house`, those that kill their gateway `alone`. A
+test fails if its pages did anything wrong, also when it passed otherwise.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from observatory.api.windows_door import FOLDER
+from tests.flows.fleet import say
 from tests.flows.server import Server
 from tests.windows.looking import DESK, PHONE, Window
 from tests.windows.staff import Story
@@ -46,9 +48,13 @@ class Atlas(Server):
         if visited is None:
             super().start()
         else:
-            self.folder = Path(visited)
-            self.url = self.credentials["url"]
+            self.visit(Path(visited))
         return self
+
+    def visit(self, folder: Path) -> None:
+        """One that runs already."""
+        self.folder = folder
+        self.url = self.credentials["url"]
 
 
 @pytest.fixture(scope="session")
@@ -67,16 +73,36 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
-    running = Atlas(tmp_path_factory.mktemp("atlas") / "data", "--seed", "7", "--pace", "4").start()
-    yield running
-    running.stop()
+    """The worker that needs it first starts it, and waits at its end for those that use it too."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "atlas"
+    shared.mkdir(exist_ok=True)
+    running = Atlas(shared / "data", "--seed", "7", "--pace", "4")
+    with (shared / "turn").open("w") as turn, (shared / "users").open("w") as users:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        is_ours = not (shared / "begun").exists()
+        if is_ours:
+            running.start()
+            (shared / "begun").touch()
+        else:
+            running.visit(shared / "data")
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield running
+        fcntl.flock(users, fcntl.LOCK_EX if is_ours else fcntl.LOCK_UN)
+        running.stop()
 
 
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A gateway on which nobody works but the tests, each with agents and sessions of its own."""
+    """A gateway on which nobody works but the tests, each with agents and sessions of its own.
+
+    It knows one session that was told in advance, and a class of five writers.
+    """
     with Server(tmp_path_factory.mktemp("house") / "data") as running:
         Story(running)
+        for cluster in ("alpha", "beta", "gamma", "delta", "epsilon"):
+            say(running, f"writer-{cluster}-1", kind="writer", cluster=cluster)
         yield running
 
 
