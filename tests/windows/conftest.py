@@ -13,7 +13,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 import pytest
@@ -22,11 +22,13 @@ from playwright.sync_api import Browser, sync_playwright
 from observatory.api.windows_door import FOLDER
 from tests.flows.fleet import say
 from tests.flows.server import Server
+from tests.waiting import until
 from tests.windows.looking import DESK, PHONE, Window
 from tests.windows.staff import Story
 from tools import chromium
 
 Open = Callable[..., Window]
+LONGEST_S = 600.0
 # Not the first visit: no tour. What the page itself keeps later is left alone.
 BEGUN = """
 // An empty or broken-off document has no storage, and none of our page either.
@@ -77,20 +79,35 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "atlas"
     shared.mkdir(exist_ok=True)
-    running = Atlas(shared / "data", "--seed", "7", "--pace", "4")
+    begun = shared / "begun"
+    running = Atlas(shared / uuid.uuid4().hex, "--seed", "7", "--pace", "4")
     with (shared / "turn").open("w") as turn, (shared / "users").open("w") as users:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        is_ours = not (shared / "begun").exists()
+        is_ours = not begun.exists()
         if is_ours:
             running.start()
-            (shared / "begun").touch()
+            begun.write_text(str(running.folder))
         else:
-            running.visit(shared / "data")
+            running.visit(Path(begun.read_text()))
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(turn, fcntl.LOCK_UN)
         yield running
-        fcntl.flock(users, fcntl.LOCK_EX if is_ours else fcntl.LOCK_UN)
+        fcntl.flock(users, fcntl.LOCK_UN)
+        if is_ours:
+            until(lambda: _is_left(turn, users), LONGEST_S)
+            begun.unlink()  # who comes later starts another
         running.stop()
+
+
+def _is_left(turn: IO[str], users: IO[str]) -> bool:
+    """Nobody uses it any more, and while this turn lasts nobody begins to."""
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        return False
+    return True
 
 
 @pytest.fixture(scope="session")

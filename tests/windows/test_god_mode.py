@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.flows.fleet import ack, inbox, named, say
 from tests.flows.server import Server
@@ -29,6 +29,20 @@ def calm(request: pytest.FixtureRequest) -> Iterator[None]:
         for one in house.http("admin").get("/v1/kill-switch").json()["items"]:
             if one["state"] == "engaged":
                 release(house, one["kill_id"])
+
+
+class ActFirst:
+    """Nothing is looked at until something was done: whoever acts finds out, and not a look before."""
+
+    def __init__(self) -> None:
+        self._has_acted = False
+
+    def __call__(self, one: Route) -> None:
+        self._has_acted = self._has_acted or one.request.method != "GET"
+        if self._has_acted:
+            one.continue_()
+        else:
+            one.abort("aborted")
 
 
 def switches(server: Server, target: str) -> list[str]:
@@ -148,11 +162,14 @@ def test_a_sign_in_that_ends_in_the_middle_says_that_nothing_was_thrown_s744_s74
     form = lever.get_by_role("form", name="First confirmation")
     form.get_by_label(f"Type {kind} to confirm").fill(kind)
     with window.forgiving(r"answer: 401 ", r"console: WebSocket"):
+        # The page looks by itself too; here it is the act that finds out.
+        page.route("**/v1/**", ActFirst())
         page.context.clear_cookies()
         form.get_by_role("button", name="Confirm, 1 of 2").click()
         expect(page.get_by_role("alert")).to_contain_text(
             f"The kill-switch for class {kind} was NOT thrown: it waits for both confirmations"
         )
+        page.unroute("**/v1/**")
         window.shot("god-mode-signed-out")
         page.get_by_label("Key", exact=True).fill(house.key("admin"))
         window.press("Enter").settled()
@@ -223,6 +240,8 @@ def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s74
 @pytest.mark.req(120)
 def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(house: Server, opened: Open) -> None:
     """S753: read only, with the reason at each lever; nothing is wider than a phone."""
+    cap = {"scope": "tenant", "target": "*", "soft": 100_000, "hard": 200_000}
+    assert house.http("admin").put("/v1/budgets", json=cap).status_code == 200
     window = opened(
         house, "/god-mode?scope=class&target=writer&class=writer", role="viewer", phone=True, light=True
     )
