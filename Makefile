@@ -65,18 +65,23 @@ windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with 
 MAIN = --ignore tests/windows --ignore tests/crewai -n $(WORKERS)
 
 # Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
-# And after the others: their pages and the mesh behind them burn as long as they wait. CrewAI's beside them.
+# And after the others: their pages and the mesh behind some of them burn as long as they wait. CrewAI's beside
+# them.
+BROWSER = "tests/windows -n $(WORKERS)" "$(CREWAI_PY) tests/crewai"
+# What all workers load is compiled once, beside the tests of the windows, and not by each of them at once.
+COMPILE = $(PY) -m pytest --collect-only -qq -p no:cacheprovider tests/unit tests/contract tests/vectors tests/flows
+
 test: windows $(CREWAI)  ## run all tests, those in a real browser too
-	@$(PY) tools/windows.py test
+	@$(COMPILE) >/dev/null 2>&1 & $(PY) tools/windows.py test; wait
 	@$(PY) -m tools.chromium
 	@$(PY) -m tools.suites "$(MAIN)"
-	@$(PY) -m tools.suites "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
+	@$(PY) -m tools.suites $(BROWSER)
 
 test-both: windows $(CREWAI)  ## run all tests, every flow on SQLite and on PostgreSQL, wheel and sdist built
 	@$(PY) tools/windows.py test
 	@$(PY) -m tools.chromium
 	@BOTH=1 $(PY) -m tools.suites "$(MAIN)"
-	@$(PY) -m tools.suites "tests/windows -n 2" "$(CREWAI_PY) tests/crewai"
+	@$(PY) -m tools.suites $(BROWSER)
 
 check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/ and sdk-ts/
 	@.venv/bin/ruff check .

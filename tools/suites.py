@@ -1,6 +1,6 @@
 """Runs suites of tests, beside each other where one waits while the other computes.
 
-    python -m tools.suites "--ignore tests/windows -n 3" "tests/windows -n 2"
+    python -m tools.suites "--ignore tests/windows -n 3" "tests/windows -n 3"
 
 Each argument is the words for one pytest, after the Python that runs it where it is not this one
 (".venv-crewai/bin/python tests/crewai"). The first is seen as it runs; what the others say is kept and shown

@@ -177,7 +177,7 @@ async def built(
     if serving and settings.insight:
         daemons["analyst"] = analyst.run
     auth = Auth(store, settings)
-    feed = Feed(store, time.time_ns)
+    feed = Feed(store, bus, time.time_ns)
     daemons["feed"] = feed.run
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
     house.certificates = Certificates(house, tls)

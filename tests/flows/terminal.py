@@ -164,7 +164,9 @@ def _warm(app: Any) -> None:
     from observatory.api import face
     from observatory.api.app import assembled
     from observatory.store.migrate import migrate
+    from tests.flows import nursery
 
+    nursery.prepare()
     houses: list[Any] = []
 
     async def give_house() -> Any:
@@ -207,6 +209,10 @@ def _become(order: dict[str, Any], main: Any) -> NoReturn:
         os.dup2(os.open(order[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), number)
     sys.argv = ["observatory", *order["words"]]
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if order["words"][0] == "serve":
+        from tests.flows import nursery
+
+        nursery.open_for(order["environment"])
     code: object = 70  # a traceback: no command may end so
     try:
         main()

@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from observatory.store.derived_sqlite import remove
 from tests.flows.insight import settled, status
+from tests.flows.nursery import EXECUTED
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
 from tests.samples import decision_log, envelope
@@ -94,9 +96,11 @@ def test_metrics_tell_of_lag_and_analyst_s197(either_server: Server) -> None:
 
 
 @pytest.fixture
-def server_with_analyst(analysed_server: Server) -> Server:
-    analyst_of(analysed_server)
-    return analysed_server
+def server_with_analyst(tmp_path: Path) -> Iterator[Server]:
+    """Its analyst is executed, as the product does it, and not forked as elsewhere in the tests."""
+    with Server(tmp_path / "data", environment=EXECUTED) as running:
+        analyst_of(running)
+        yield running
 
 
 def test_a_killed_analyst_is_started_again_and_counts_nothing_twice_s198_s203(
@@ -132,15 +136,15 @@ def test_the_analyst_of_a_killed_gateway_goes_by_itself_s203(server_with_analyst
     assert rows(server, "SELECT count(*) FROM insight_steps") == [(2_000,)]
 
 
-def test_nothing_secret_stands_on_the_analysts_command_line_s203(either_server: Server) -> None:
-    words = Path(f"/proc/{analyst_of(either_server)}/cmdline").read_bytes().split(b"\0")
-    assert words[1:] == [b"-P", b"-m", b"observatory.analyst", b""]
-
-
-def test_the_analyst_gives_way_s197(server: Server) -> None:
-    pid = analyst_of(server)
-    wanted = min(19, os.getpriority(os.PRIO_PROCESS, server.pid) + 10)
-    until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == wanted)
+def test_nothing_secret_on_the_analysts_command_line_and_it_gives_way_s197_s203(
+    either_options: tuple[str, ...], tmp_path: Path
+) -> None:
+    with Server(tmp_path / "data", *either_options, environment=EXECUTED) as server:
+        pid = analyst_of(server)
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        assert words[1:] == [b"-P", b"-m", b"observatory.analyst", b""]
+        wanted = min(19, os.getpriority(os.PRIO_PROCESS, server.pid) + 10)
+        until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == wanted)
 
 
 def test_without_insight_there_is_no_analyst_s203(tmp_path: Path) -> None:

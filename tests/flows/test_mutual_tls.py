@@ -24,7 +24,8 @@ from observatory.protocol.certificates import read, read_pem
 from observatory.settings import load
 from tests.certifying import Folder, Secured
 from tests.flows.server import observatory
-from tests.flows.test_tls import refused, seen, span
+from tests.flows.test_tls import span
+from tests.flows.test_tls_files import refused, seen
 from tests.waiting import until
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

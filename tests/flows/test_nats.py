@@ -10,15 +10,14 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from observatory import Agent
-from observatory.api.nats_ingest import NatsIngest
 from observatory.protocol import nats
 from observatory.protocol.credentials import public_id
-from observatory.sdk import Cancelled, NotConfigured, nats_way
+from observatory.sdk import Cancelled, nats_way
 from observatory.sdk.delivery import Delivery
 from tests.flows.databases import ALONE
 from tests.flows.letters import Pen, answer_to, by_hand
@@ -362,25 +361,6 @@ def test_the_example_runs_by_nats_alone(gateway: Server, desk: NatsDesk, tmp_pat
 # --- how it is set up ---
 
 
-@pytest.mark.parametrize("url", ["http://h:4222", "nats://h:port/p"])
-def test_a_bus_that_is_none_is_told_at_start_without_being_quoted_s820(url: str, tmp_path: Path) -> None:
-    """S820."""
-    server = Server(tmp_path / "data", environment={"OBSERVATORY_BUS": url.replace("//", "//u:hush@")})
-    with pytest.raises(AssertionError, match="the bus is not usable"):
-        server.start()
-    assert "hush" not in server.log
-
-
-def test_an_agent_without_a_good_address_is_told_so_s820(tmp_path: Path) -> None:
-    """S820, S839: also by the SDK, and without its password."""
-    with pytest.raises(NotConfigured, match="NATS") as told:
-        Agent("x", url="nats://u:hush@h:port", key="obs_x", data=tmp_path)
-    assert "hush" not in str(told.value)
-    with pytest.raises(NotConfigured) as told:
-        Agent("x", url="nats://u:hush@h:4222", data=tmp_path)
-    assert "hush" not in str(told.value) and "nats://h:4222/observatory" in str(told.value)
-
-
 def test_another_house_leaves_the_stream_alone_s824(
     gateway: Server, nats_url: str, tmp_path: Path, desk: NatsDesk
 ) -> None:
@@ -410,18 +390,3 @@ def test_a_stream_that_is_deleted_is_made_again_and_nothing_is_lost_s836(
     assert agent.flush(PATIENCE_S)
     assert {step.answer(PATIENCE_S).code for step in steps} == {202}
     assert desk.intents() == ["before", *(f"after {n}" for n in range(20))]
-
-
-def test_a_stream_made_with_other_settings_is_given_these_s836(gateway: Server, nats_url: str) -> None:
-    """S836: a larger or smaller one, told at a later start; what cannot be had leaves it as it is."""
-    door = SimpleNamespace(address=nats.address("nats://h/sized"))
-
-    async def prepared(client: Client) -> list[Any]:
-        sizes = []
-        for replicas, size in ((1, 1 << 20), (1, 4 << 20), (3, 2 << 20)):
-            await NatsIngest(cast(Any, door), replicas, size).prepare(client, "house")
-            found = await client.jetstream().stream_info("SIZED_INGEST")
-            sizes.append(found.config.max_bytes)
-        return sizes
-
-    assert by_hand(nats_url, prepared) == [1 << 20, 4 << 20, 4 << 20]

@@ -362,6 +362,8 @@ def test_the_tray_lists_what_alarmed_somebody_newest_first(either_tenant: Tenant
     closed = {one["kind"]: one for one in tray()}
     assert not closed["entropy"]["open"] and closed["entropy"]["until"] > closed["entropy"]["at"]
     assert not closed["eviction"]["open"] and closed["eviction"]["until"], "its next message brought it back"
+    # An alarm of the second detector goes on record by itself, a moment after its steps were folded.
+    whole = [one["sequence_number"] for one in tray()]
     paged: list[int] = []
     cursor = None
     while True:
@@ -370,7 +372,7 @@ def test_the_tray_lists_what_alarmed_somebody_newest_first(either_tenant: Tenant
         cursor = page["next_cursor"]
         if cursor is None:
             break
-    assert paged == [one["sequence_number"] for one in tray()]
+    assert [number for number in paged if number <= whole[0]] == whole
     assert {one["kind"] for one in tray(kind="violation")} == {"violation"}
 
 

@@ -1,28 +1,34 @@
 """Real Chromium, real gateway, the demo's own mesh: what the browser tests stand on.
 
-One browser and one demo serve all tests of a worker; each test gets a context of its own, so nothing of a
-page outlives it. Tests that kill their gateway take `alone`. A test fails if its pages did anything wrong,
-also when it passed otherwise.
+One browser serves all tests of a worker; each test gets a context of its own, so nothing of a page outlives
+it. Tests of what a live mesh looks like take `atlas`, one for all workers and begun last because it burns as
+long as it lives; those that bring their own agents take `house`, those that kill their gateway `alone`. A
+test fails if its pages did anything wrong, also when it passed otherwise.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from observatory.api.windows_door import FOLDER
+from tests.flows.fleet import say
 from tests.flows.server import Server
+from tests.waiting import until
 from tests.windows.looking import DESK, PHONE, Window
+from tests.windows.staff import Story
 from tools import chromium
 
 Open = Callable[..., Window]
+LONGEST_S = 600.0
 # Not the first visit: no tour. What the page itself keeps later is left alone.
 BEGUN = """
 // An empty or broken-off document has no storage, and none of our page either.
@@ -44,9 +50,13 @@ class Atlas(Server):
         if visited is None:
             super().start()
         else:
-            self.folder = Path(visited)
-            self.url = self.credentials["url"]
+            self.visit(Path(visited))
         return self
+
+    def visit(self, folder: Path) -> None:
+        """One that runs already."""
+        self.folder = folder
+        self.url = self.credentials["url"]
 
 
 @pytest.fixture(scope="session")
@@ -65,9 +75,52 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
-    running = Atlas(tmp_path_factory.mktemp("atlas") / "data", "--seed", "7", "--pace", "4").start()
-    yield running
-    running.stop()
+    """The worker that needs it first starts it, and waits at its end for those that use it too."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "atlas"
+    shared.mkdir(exist_ok=True)
+    begun = shared / "begun"
+    running = Atlas(shared / uuid.uuid4().hex, "--seed", "7", "--pace", "4")
+    with (shared / "turn").open("w") as turn, (shared / "users").open("w") as users:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        is_ours = not begun.exists()
+        if is_ours:
+            running.start()
+            begun.write_text(str(running.folder))
+        else:
+            running.visit(Path(begun.read_text()))
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield running
+        fcntl.flock(users, fcntl.LOCK_UN)
+        if is_ours:
+            until(lambda: _is_left(turn, users), LONGEST_S)
+            begun.unlink()  # who comes later starts another
+        running.stop()
+
+
+def _is_left(turn: IO[str], users: IO[str]) -> bool:
+    """Nobody uses it any more, and while this turn lasts nobody begins to."""
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        return False
+    return True
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway on which nobody works but the tests, each with agents and sessions of its own.
+
+    It knows one session that was told in advance, and a class of five writers.
+    """
+    with Server(tmp_path_factory.mktemp("house") / "data") as running:
+        Story(running)
+        for cluster in ("alpha", "beta", "gamma", "delta", "epsilon"):
+            say(running, f"writer-{cluster}-1", kind="writer", cluster=cluster)
+        yield running
 
 
 @pytest.fixture

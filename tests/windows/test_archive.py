@@ -44,12 +44,12 @@ def rows(window: Window) -> Any:
 
 @pytest.mark.req(119, 220, 221)
 def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S660, S663, S664, S666: a question explains itself; list, timeline and agents are in the address."""
     mark = f"quokka{uuid.uuid4().hex[:6]}"
-    talk(atlas, mark)
-    window = opened(atlas, "/forensics")
+    talk(house, mark)
+    window = opened(house, "/forensics")
     page = window.page
     expect(rows(window).first).to_be_visible()
     expect(page.get_by_text("All messages, newest first.")).to_be_visible()
@@ -127,19 +127,19 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
 
 @pytest.mark.req(119)
 def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S667, S668, S669: all types, hostile text inert, a megabyte, an unknown type, digest and neighbours."""
     session = new()
-    ids = {kind: atlas.send(acceptable(atlas, kind), "admin").json()["message_id"] for kind in MESSAGE_TYPES}
+    ids = {kind: house.send(acceptable(house, kind), "admin").json()["message_id"] for kind in MESSAGE_TYPES}
     log = full_decision_log()
     log["meta"] |= {"session_id": session, "step_id": f"s-{uuid.uuid4().hex[:8]}", "parent_step_id": None}
-    ids["decision_log"] = send(atlas, log)["message_id"]
+    ids["decision_log"] = send(house, log)["message_id"]
     hostile = f"<img src=x onerror=\"document.title='gone'\"> {ESC}[31mred pay {RLO}bob " + "x" * 900_000
     ids["hostile"] = send(
-        atlas, envelope("text", payload={"content": hostile}, metadata={"session_id": session})
+        house, envelope("text", payload={"content": hostile}, metadata={"session_id": session})
     )["message_id"]
-    window = opened(atlas, f"/forensics/message/{ids['decision_log']}")
+    window = opened(house, f"/forensics/message/{ids['decision_log']}")
     page = window.page
     story = window.role("region", "What it says")
     for chapter in ("How it reasoned", "What it did", "What it cost", "Who it was"):

@@ -54,8 +54,8 @@ class Affair:
 
 
 @pytest.fixture(scope="module")
-def affair(atlas: Server) -> Affair:
-    return Affair(atlas)
+def affair(house: Server) -> Affair:
+    return Affair(house)
 
 
 def row(window: Window, text: str) -> Locator:
@@ -64,10 +64,10 @@ def row(window: Window, text: str) -> Locator:
 
 @pytest.mark.req(119, 222)
 def test_what_the_last_hour_cost_is_told_drilled_into_and_saved_s700_s710(
-    atlas: Server, affair: Affair, opened: Open
+    house: Server, affair: Affair, opened: Open
 ) -> None:
     """S700, S710: by agent, its sessions, their branches; the file holds what is shown, and no formula."""
-    window = opened(atlas, "/forensics/costs")
+    window = opened(house, "/forensics/costs")
     expect(window.page.get_by_text(re.compile(r"\$[\d.]+k? in the last hour"))).to_be_visible()
     table = window.role("table", "Costs by agent")
     expect(table.get_by_role("row").nth(1)).to_contain_text("%")
@@ -105,10 +105,10 @@ def test_what_the_last_hour_cost_is_told_drilled_into_and_saved_s700_s710(
 
 @pytest.mark.req(119, 154)
 def test_who_started_a_false_fact_is_told_large_and_it_is_marked_and_quarantined_s711_s712_s713(
-    atlas: Server, affair: Affair, opened: Open
+    house: Server, affair: Affair, opened: Open
 ) -> None:
     """S711, S712, S713: from the list to the source, the evidence, the memory of each, and the pauses."""
-    window = opened(atlas, f"/forensics/infections?q={affair.mark}")
+    window = opened(house, f"/forensics/infections?q={affair.mark}")
     line = row(window, affair.claim)
     expect(line).to_contain_text(affair.first)
     line.click()
@@ -134,9 +134,9 @@ def test_who_started_a_false_fact_is_told_large_and_it_is_marked_and_quarantined
     expect(window.page.get_by_text("another reactor")).to_be_visible()
     window.press("u")
     expect(window.role("button", "Mark false…")).to_be_visible()
-    until(lambda: ask(atlas, f"/v1/facts/{affair.fact}")["marked_false"] is None)
+    until(lambda: ask(house, f"/v1/facts/{affair.fact}")["marked_false"] is None)
     # Another operator marks it: the page hears of it.
-    assert atlas.http("admin").post(f"/v1/facts/{affair.fact}/false", json={}).status_code == 201
+    assert house.http("admin").post(f"/v1/facts/{affair.fact}/false", json={}).status_code == 201
     expect(window.role("button", "Not false after all")).to_be_visible()
     # What is typed outlives the form; whom it pauses is said before it happens.
     window.role("button", "Quarantine…").click()
@@ -146,14 +146,14 @@ def test_who_started_a_false_fact_is_told_large_and_it_is_marked_and_quarantined
     expect(window.role("textbox", re.compile("What is true instead"))).to_have_value("It is 50 MW")
     window.role("button", "Say what would happen").click()
     expect(window.role("form", "Quarantine this fact")).to_contain_text("3 would be paused and told")
-    assert not any(one["paused"] for one in ask(atlas, f"/v1/sessions/{affair.session}")["agents"])
+    assert not any(one["paused"] for one in ask(house, f"/v1/sessions/{affair.session}")["agents"])
     window.role("button", "Pause 3 and tell them").click()
     expect(window.page.get_by_text("3 paused and told the correction")).to_be_visible()
-    until(lambda: ask(atlas, f"/v1/sessions/{affair.session}")["paused"] == 3)
+    until(lambda: ask(house, f"/v1/sessions/{affair.session}")["paused"] == 3)
     window.role("button", "‹ all facts").click()
     top = window.page.locator("tr[data-index='0']")
     expect(top).to_contain_text("× false")
-    viewer = opened(atlas, f"/forensics/infections?fact={affair.fact}", role="viewer", phone=True)
+    viewer = opened(house, f"/forensics/infections?fact={affair.fact}", role="viewer", phone=True)
     expect(viewer.role("heading", re.compile("Started by"))).to_be_visible()
     expect(viewer.role("button", "Quarantine…")).to_be_disabled()
     expect(viewer.page.get_by_text("Your role (viewer) may read, not command agents.")).to_be_visible()
@@ -161,11 +161,11 @@ def test_who_started_a_false_fact_is_told_large_and_it_is_marked_and_quarantined
 
 @pytest.mark.req(119)
 def test_a_disagreement_is_ruled_and_a_refusal_keeps_what_was_chosen_s714(
-    atlas: Server, affair: Affair, opened: Open
+    house: Server, affair: Affair, opened: Open
 ) -> None:
     """S714: values side by side; who is told is said first; another operator may have been first."""
     subject = affair.subject.lower()
-    window = opened(atlas, f"/forensics/drift?conflict=session:{affair.session}%20{subject}")
+    window = opened(house, f"/forensics/drift?conflict=session:{affair.session}%20{subject}")
     beside = window.role("complementary", "The chosen disagreement")
     expect(beside).to_contain_text(subject)
     for value, agent in (("5 EUR", affair.second), ("8 EUR", affair.third)):
@@ -188,7 +188,7 @@ def test_a_disagreement_is_ruled_and_a_refusal_keeps_what_was_chosen_s714(
 
 @pytest.mark.req(119)
 def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715_s716_s717(
-    atlas: Server, opened: Open, tmp_path: Path
+    house: Server, opened: Open, tmp_path: Path
 ) -> None:
     """S715, S716, S717: groups and filter, live; plan, manifest and file; who may not is told why."""
     agent, secret = f"crooked-{uuid.uuid4().hex[:6]}", f"secret{uuid.uuid4().hex}"
@@ -197,10 +197,10 @@ def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715
         log = decision_log(identity={"agent_id": agent, "capability_version": "v9.9.9"})
         del log["cognition"]["intent"]
         log["cognition"]["reasoning_chain"] = [secret]
-        assert atlas.send(log).status_code == 422
+        assert house.send(log).status_code == 422
 
     breaks()
-    window = opened(atlas, f"/forensics/violations?agent={agent}")
+    window = opened(house, f"/forensics/violations?agent={agent}")
     expect(window.page.get_by_text("1 message broke the schema in the last hour")).to_be_visible()
     breaks()
     expect(window.page.get_by_text("2 messages broke the schema in the last hour")).to_be_visible()
@@ -216,7 +216,7 @@ def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715
     window.go("/forensics/exports").settled()
     expect(window.role("button", "Export", exact=True)).to_be_disabled()
     expect(window.page.get_by_text("Your role (operator) may read, not export.").first).to_be_visible()
-    admin = opened(atlas, "/forensics/exports?what=numbers&from=5&to=3", role="admin")
+    admin = opened(house, "/forensics/exports?what=numbers&from=5&to=3", role="admin")
     expect(admin.role("alert")).to_contain_text("not before the first")
     admin.role("textbox", "Last event").fill("90")
     expect(admin.page.get_by_text("86 events, ")).to_be_visible()
@@ -231,7 +231,7 @@ def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715
     saving.value.save_as(file)
     manifest, found = exported.check_export(file)
     assert (manifest.events, found.first_break, found.payload_break) == (86, None, None)
-    session = ask(atlas, "/v1/sessions", limit=1)["items"][0]["session_id"]
+    session = ask(house, "/v1/sessions", limit=1)["items"][0]["session_id"]
     admin.go(f"/forensics/exports?session={session}").settled()
     with admin.page.expect_download() as saving:
         admin.role("button", "Take the evidence").click()

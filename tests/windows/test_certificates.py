@@ -19,11 +19,11 @@ from tests.windows.looking import DESK, PHONE, Window
 
 @pytest.mark.req(201)
 def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
-    browser: Browser, opened: Open, atlas: Server, tmp_path: Path
+    browser: Browser, opened: Open, house: Server, tmp_path: Path
 ) -> None:
     """S870: its end in words and with a mark. S871: closed it says its figure; a link opens it, on a phone
     too; an agent's page shows its binding."""
-    window = opened(atlas, "/fleet?panel=certificates", phone=True, light=True)
+    window = opened(house, "/fleet?panel=certificates", phone=True, light=True)
     panel = window.role("tabpanel", "Certificates")
     expect(panel).to_contain_text("observatory tls init")
     expect(window.role("tab", re.compile("Certificates"))).to_contain_text("not configured")

@@ -12,15 +12,24 @@ from tests.waiting import until
 from tests.windows.conftest import Open
 
 CLAIM = "NVDA fiscal year ends Dec 31"
+CYCLE_S = 100.0
 
 
 @pytest.mark.req(115, 116, 117, 118, 119, 120)
+@pytest.mark.timeout(400)
 def test_four_questions_are_answered_by_clicks_alone_s785(atlas: Server, opened: Open) -> None:
     """S785: who started the false fact, why an agent is paused, what the hour cost by branch, the proof."""
     http = atlas.http()
-    until(lambda: http.get("/v1/facts", params={"marked": "true"}).json()["items"], 60)
-    until(lambda: [one for one in http.get("/v1/sessions").json()["items"] if one["status"] == "paused"], 60)
-    until(lambda: _sealed(http.get("/v1/thought-sessions").json()["items"]), 60)
+    # A mesh that has only just begun tells its story once more: a cycle takes a minute and more.
+    until(lambda: http.get("/v1/facts", params={"marked": "true"}).json()["items"], CYCLE_S)
+    many = {"limit": 1_000}
+    until(
+        lambda: [
+            one for one in http.get("/v1/sessions", params=many).json()["items"] if one["status"] == "paused"
+        ],
+        CYCLE_S,
+    )
+    until(lambda: _sealed(http.get("/v1/thought-sessions").json()["items"]), CYCLE_S)
     window = opened(atlas, "/fleet")
     page, views = window.page, window.role("navigation", "Views")
     boards = window.role("navigation", "Boards of the Forensic Inspector")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.flows.fleet import ack, inbox, named, say
 from tests.flows.server import Server
@@ -24,11 +24,25 @@ Json = dict[str, Any]
 def calm(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whatever a test leaves stopped would stop the tests after it."""
     yield
-    if "atlas" in request.fixturenames:
-        atlas: Server = request.getfixturevalue("atlas")
-        for one in atlas.http("admin").get("/v1/kill-switch").json()["items"]:
+    if "house" in request.fixturenames:
+        house: Server = request.getfixturevalue("house")
+        for one in house.http("admin").get("/v1/kill-switch").json()["items"]:
             if one["state"] == "engaged":
-                release(atlas, one["kill_id"])
+                release(house, one["kill_id"])
+
+
+class ActFirst:
+    """Nothing is looked at until something was done: whoever acts finds out, and not a look before."""
+
+    def __init__(self) -> None:
+        self._has_acted = False
+
+    def __call__(self, one: Route) -> None:
+        self._has_acted = self._has_acted or one.request.method != "GET"
+        if self._has_acted:
+            one.continue_()
+        else:
+            one.abort("aborted")
 
 
 def switches(server: Server, target: str) -> list[str]:
@@ -56,15 +70,15 @@ def type_second(lever: Locator, word: str) -> None:
 
 @pytest.mark.req(120, 226)
 def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742_s743(
-    atlas: Server, opened: Open, tmp_path: Path
+    house: Server, opened: Open, tmp_path: Path
 ) -> None:
     """S740, S741, S742, S743: previewed, typed twice, obeyed by name, held, released, delivered, recorded."""
     bob, mute = named("bob"), named("mute")
-    say(atlas, bob)
-    say(atlas, mute, kind="counter")  # it never listens: told, and heard of no more
-    with Worker(atlas, tmp_path) as worker:
+    say(house, bob)
+    say(house, mute, kind="counter")  # it never listens: told, and heard of no more
+    with Worker(house, tmp_path) as worker:
         worker.works_on()
-        window = opened(atlas, "/god-mode", role="admin")
+        window = opened(house, "/god-mode", role="admin")
         page, lever = window.page, window.role("region", "Stop and release")
         expect(lever.get_by_role("status").first).to_contain_text("Nothing is stopped.")
         lever.get_by_text("A class", exact=True).click()
@@ -77,8 +91,8 @@ def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742
         lever.get_by_label("Why", exact=True).fill("a drill of the windows")
         arm.click()
         expect(lever).to_contain_text("Armed, not thrown.")
-        assert switches(atlas, "counter")[0] == "armed"
-        assert say(atlas, mute, bob, kind="counter")["state"] == "forwarded"
+        assert switches(house, "counter")[0] == "armed"
+        assert say(house, mute, bob, kind="counter")["state"] == "forwarded"
         type_first(lever, "counter")
         expect(lever).to_contain_text("Once more, and it is thrown.")
         window.is_accessible()
@@ -93,8 +107,8 @@ def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742
         stopped.get_by_text(re.compile("what they send is held all the same")).click()
         expect(stopped.get_by_role("listitem").filter(has_text=mute)).to_contain_text("last heard")
         expect(stopped.get_by_role("listitem").filter(has_text=worker.name)).to_have_count(0)
-        assert say(atlas, mute, bob, kind="counter")["state"] == "held"
-        assert len(inbox(atlas, bob)) == 1
+        assert say(house, mute, bob, kind="counter")["state"] == "held"
+        assert len(inbox(house, bob)) == 1
         at = worker.count
         expect(stopped).to_contain_text(re.compile(r"[1-9]\d* messages? (is|are) held, none is lost"))
         window.shot("god-mode-thrown")
@@ -106,7 +120,7 @@ def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742
         stopped.get_by_label("Why it may go on").fill("the drill is over")
         window.is_accessible()
         window.confirmed("Release class counter", "counter")
-        until(lambda: len(inbox(atlas, bob)) == 2 or None)
+        until(lambda: len(inbox(house, bob)) == 2 or None)
         expect(lever.get_by_role("status").first).to_contain_text("Nothing is stopped.")
         worker.works_on()
     trail = window.role("region", "Trail").get_by_role("row")
@@ -122,19 +136,19 @@ def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742
 
 @pytest.mark.req(226)
 def test_a_sign_in_that_ends_in_the_middle_says_that_nothing_was_thrown_s744_s745(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S744, S745: what was typed and the step are kept; another operator's switch is not thrown twice."""
     kind = named("kind")
-    say(atlas, named(), kind=kind)
-    window = opened(atlas, f"/god-mode?scope=class&target={kind}", role="admin")
+    say(house, named(), kind=kind)
+    window = opened(house, f"/god-mode?scope=class&target={kind}", role="admin")
     page, lever = window.page, window.role("region", "Stop and release")
     why, arm = (
         lever.get_by_label("Why", exact=True),
         lever.get_by_role("button", name="Arm it, stop nothing yet"),
     )
     why.fill("it pays twice")
-    theirs = engage(atlas, "class", kind)
+    theirs = engage(house, "class", kind)
     expect(lever.get_by_role("status").first).to_contain_text(f"class {kind} is stopped", ignore_case=True)
     with window.forgiving(r"answer: 409 POST"):
         arm.click()
@@ -142,40 +156,43 @@ def test_a_sign_in_that_ends_in_the_middle_says_that_nothing_was_thrown_s744_s74
             re.compile("Not done: kil_.* stops this scope already")
         )
     expect(why).to_have_value("it pays twice")
-    release(atlas, theirs)
-    until(lambda: switches(atlas, kind) == ["released"] or None)
+    release(house, theirs)
+    until(lambda: switches(house, kind) == ["released"] or None)
     arm.click()
     form = lever.get_by_role("form", name="First confirmation")
     form.get_by_label(f"Type {kind} to confirm").fill(kind)
     with window.forgiving(r"answer: 401 ", r"console: WebSocket"):
+        # The page looks by itself too; here it is the act that finds out.
+        page.route("**/v1/**", ActFirst())
         page.context.clear_cookies()
         form.get_by_role("button", name="Confirm, 1 of 2").click()
         expect(page.get_by_role("alert")).to_contain_text(
             f"The kill-switch for class {kind} was NOT thrown: it waits for both confirmations"
         )
+        page.unroute("**/v1/**")
         window.shot("god-mode-signed-out")
-        page.get_by_label("Key", exact=True).fill(atlas.key("admin"))
+        page.get_by_label("Key", exact=True).fill(house.key("admin"))
         window.press("Enter").settled()
     expect(lever.get_by_role("alert")).to_contain_text("Not thrown: your sign-in had ended")
     expect(form.get_by_label(f"Type {kind} to confirm")).to_have_value(kind)
-    assert switches(atlas, kind)[0] == "armed"
+    assert switches(house, kind)[0] == "armed"
     form.get_by_role("button", name="Confirm, 1 of 2").click()
     type_second(lever, kind)
     expect(lever.get_by_role("article", name=f"Kill-switch for class {kind}")).to_contain_text(
         "it pays twice"
     )
-    assert switches(atlas, kind)[0] == "engaged"
+    assert switches(house, kind)[0] == "engaged"
 
 
 @pytest.mark.req(227)
 def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s747_s748(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S746, S747, S748: nothing is sent by typing; who was first wins; who has not taken them is named."""
     kind, agent = named("kind"), named("pupil")
-    say(atlas, agent, kind=kind)
-    admin = atlas.http("admin")
-    window = opened(atlas, "/god-mode", role="admin")
+    say(house, agent, kind=kind)
+    admin = house.http("admin")
+    window = opened(house, "/god-mode", role="admin")
     page, lever = window.page, window.role("region", "Global instructions")
     lever.get_by_role("button", name=re.compile(f"^{kind}")).click()
     window.at(f".*class={kind}")
@@ -203,9 +220,9 @@ def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s74
     expect(lever.get_by_role("listitem").filter(has_text=agent)).to_contain_text("took none yet")
     window.is_accessible()
     window.shot("god-mode-instructions")
-    found = atlas.http("agent").get(f"/v1/agents/{agent}/inbox").json()["items"]
+    found = house.http("agent").get(f"/v1/agents/{agent}/inbox").json()["items"]
     assert [one["body"]["text"] for one in found if one["kind"] == "instruction"][-1] == "Be kind.\nBe brief."
-    ack(atlas, agent, *found)
+    ack(house, agent, *found)
     expect(rollout).to_have_attribute("aria-valuetext", "1 of 1 agent has taken version 2")
     lever.get_by_text("History (2)").click()
     lever.get_by_role("button", name=re.compile("version 1$")).click()
@@ -221,10 +238,12 @@ def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s74
 
 
 @pytest.mark.req(120)
-def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(atlas: Server, opened: Open) -> None:
+def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(house: Server, opened: Open) -> None:
     """S753: read only, with the reason at each lever; nothing is wider than a phone."""
+    cap = {"scope": "tenant", "target": "*", "soft": 100_000, "hard": 200_000}
+    assert house.http("admin").put("/v1/budgets", json=cap).status_code == 200
     window = opened(
-        atlas, "/god-mode?scope=class&target=writer&class=writer", role="viewer", phone=True, light=True
+        house, "/god-mode?scope=class&target=writer&class=writer", role="viewer", phone=True, light=True
     )
     page, why = window.page, "Your role (viewer) may read, not administer."
     kill, words = window.role("region", "Stop and release"), window.role("region", "Global instructions")

@@ -30,10 +30,10 @@ def rewritten(window: Window, old: str, new_text: str) -> None:
 
 @pytest.mark.req(155, 180, 182)
 def test_an_approved_message_reaches_its_recipient_with_the_bytes_that_were_shown(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
-    gate = Gate(atlas)
-    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    gate = Gate(house)
+    window = opened(house, f"/inbox?item=gate:{gate.message_id}")
     card = window.role("region", f"Gate of {gate.alice}")
     expect(card).to_contain_text(f"{gate.alice} → {gate.bob}")
     expect(card.get_by_role("figure", name="The exact message")).to_contain_text("these bytes, hashed")
@@ -48,11 +48,11 @@ def test_an_approved_message_reaches_its_recipient_with_the_bytes_that_were_show
 
 @pytest.mark.req(155, 181, 208)
 def test_an_edited_message_arrives_edited_and_nothing_of_the_original_does(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """By keyboard alone: e, type, Ctrl Enter twice."""
-    gate = Gate(atlas)
-    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    gate = Gate(house)
+    window = opened(house, f"/inbox?item=gate:{gate.message_id}")
     expect(window.role("button", f"Forward to {gate.bob}")).to_be_visible()
     window.press("e")
     rewritten(window, "Publish the note", "Publish the corrected note")
@@ -68,10 +68,10 @@ def test_an_edited_message_arrives_edited_and_nothing_of_the_original_does(
 
 @pytest.mark.req(181)
 def test_an_edit_that_breaks_the_schema_is_told_at_the_text_and_nothing_is_sent(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
-    gate = Gate(atlas)
-    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    gate = Gate(house)
+    window = opened(house, f"/inbox?item=gate:{gate.message_id}")
     window.role("button", "Edit…").click()
     rewritten(window, '"intent": "Publish the note"', '"intent": 7')
     with window.forgiving(r"answer: 422 POST .*/edit"):
@@ -85,10 +85,10 @@ def test_an_edit_that_breaks_the_schema_is_told_at_the_text_and_nothing_is_sent(
 
 
 @pytest.mark.req(155, 183)
-def test_a_rejected_message_never_arrives_and_its_sender_is_told(atlas: Server, opened: Open) -> None:
+def test_a_rejected_message_never_arrives_and_its_sender_is_told(house: Server, opened: Open) -> None:
     """By keyboard alone, asked twice. What is sent afterwards arrives, the rejected one not."""
-    gate = Gate(atlas)
-    window = opened(atlas, f"/inbox?item=gate:{gate.message_id}")
+    gate = Gate(house)
+    window = opened(house, f"/inbox?item=gate:{gate.message_id}")
     expect(window.role("button", f"Never forward, tell {gate.alice}")).to_be_visible()
     window.press("r")
     expect(window.role("button", f"Sure? Never forward, tell {gate.alice}")).to_be_focused()
@@ -98,14 +98,14 @@ def test_a_rejected_message_never_arrives_and_its_sender_is_told(atlas: Server, 
     gate.asks("Something harmless", hitl=False)
     (message,) = until(gate.got)
     assert message["cognition"]["intent"] == "Something harmless"
-    told = atlas.http("admin").get(f"/v1/agents/{gate.alice}/inbox").json()["items"]
+    told = house.http("admin").get(f"/v1/agents/{gate.alice}/inbox").json()["items"]
     assert [one["kind"] for one in told] == ["rejected"] or "reject" in str(told)
 
 
 @pytest.mark.req(180, 182)
-def test_on_a_phone_the_list_leads_to_one_gate_and_its_big_buttons(atlas: Server, opened: Open) -> None:
-    gate = Gate(atlas)
-    window = opened(atlas, "/inbox?kind=gate", phone=True)
+def test_on_a_phone_the_list_leads_to_one_gate_and_its_big_buttons(house: Server, opened: Open) -> None:
+    gate = Gate(house)
+    window = opened(house, "/inbox?kind=gate", phone=True)
     window.page.locator(f'[data-item="gate:{gate.message_id}"]').click()
     forward = window.role("button", f"Forward to {gate.bob}")
     expect(forward).to_be_visible()
@@ -119,13 +119,13 @@ def test_on_a_phone_the_list_leads_to_one_gate_and_its_big_buttons(atlas: Server
 
 
 def test_a_question_of_an_agent_is_answered_by_its_number(
-    atlas: Server, opened: Open, tmp_path: Path
+    house: Server, opened: Open, tmp_path: Path
 ) -> None:
     name = f"asker-{new()[:6]}"
-    agent = Agent(name, url=atlas.url, key=atlas.key("agent"), data=tmp_path)
+    agent = Agent(name, url=house.url, key=house.key("agent"), data=tmp_path)
     try:
         assert agent.listen(PATIENCE_S)
-        me = atlas.http("operator").get("/v1/whoami").json()["user_id"]
+        me = house.http("operator").get("/v1/whoami").json()["user_id"]
         answer = aside(
             lambda: agent.decide(
                 f"Which filing? {name}",
@@ -136,9 +136,9 @@ def test_a_question_of_an_agent_is_answered_by_its_number(
         )
         pending = "/v1/decisions/pending"
         (one,) = until(
-            lambda: [item for item in ask(atlas, pending, user_id=me)["items"] if name in item["title"]],
+            lambda: [item for item in ask(house, pending, user_id=me)["items"] if name in item["title"]],
         )
-        window = opened(atlas, f"/inbox?item=decision:{one['decision_id']}")
+        window = opened(house, f"/inbox?item=decision:{one['decision_id']}")
         expect(window.role("radio", re.compile("The 8-K"))).to_be_visible()
         window.press("Enter", "2")
         expect(window.role("radio", re.compile("The 8-K"))).to_be_checked()
@@ -149,24 +149,24 @@ def test_a_question_of_an_agent_is_answered_by_its_number(
 
 
 @pytest.mark.req(185)
-def test_a_step_its_agent_was_not_sure_of_is_reviewed(atlas: Server, opened: Open) -> None:
+def test_a_step_its_agent_was_not_sure_of_is_reviewed(house: Server, opened: Open) -> None:
     session, name = new(), f"doubter-{new()[:6]}"
     sent = send(
-        atlas,
+        house,
         step(session, new(), agent=name, cognition={"intent": "Guess a figure", "confidence_score": 0.1}),
     )
     number = str(sent["sequence_number"])
     until(
         lambda: [
-            one for one in ask(atlas, "/v1/waiting", kind="review", limit=100)["items"] if one["id"] == number
+            one for one in ask(house, "/v1/waiting", kind="review", limit=100)["items"] if one["id"] == number
         ]
     )
-    window = opened(atlas, f"/inbox?item=review:{number}")
+    window = opened(house, f"/inbox?item=review:{number}")
     window.role("button", re.compile("It is wrong")).click()
     (review,) = until(
         lambda: [
             one
-            for one in ask(atlas, "/v1/reviews", state="done", limit=100)["items"]
+            for one in ask(house, "/v1/reviews", state="done", limit=100)["items"]
             if str(one["sequence_number"]) == number
         ]
     )
@@ -174,10 +174,10 @@ def test_a_step_its_agent_was_not_sure_of_is_reviewed(atlas: Server, opened: Ope
 
 
 def test_the_list_is_walked_by_j_and_k_and_says_when_nothing_waits(
-    atlas: Server, alone: Server, opened: Open
+    house: Server, alone: Server, opened: Open
 ) -> None:
-    Gate(atlas), Gate(atlas)
-    window = opened(atlas, "/inbox?kind=gate")
+    Gate(house), Gate(house)
+    window = opened(house, "/inbox?kind=gate")
     rows = window.page.locator("[data-item^='gate:']")
     expect(rows.nth(1)).to_be_visible()
     window.press("j").at(r"/inbox\?.*item=")

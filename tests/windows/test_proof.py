@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Route, expect
 
+from tests.flows.fleet import named, say
 from tests.flows.graphs import new, send_all, step
 from tests.flows.server import Server
 from tests.waiting import until
@@ -49,7 +50,6 @@ def steps(window: Window) -> Locator:
 def some_event(server: Server) -> Json:
     """The newest event of a message, once it is under a checkpoint."""
     query: Json = {"event_type": "message_delivered", "limit": 1}
-    # A mesh that has only just begun has said nothing yet.
     found: Json = until(
         lambda: server.http("viewer").get("/v1/audit/tenant", params=query).json()["items"], 30
     )[0]
@@ -60,11 +60,13 @@ def some_event(server: Server) -> Json:
 
 @pytest.mark.req(119, 407, 450)
 def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S680, S681, S682, S683, S686: filters, the proof step by step; bent bytes, tiles, notes."""
-    event = some_event(atlas)
-    window = opened(atlas, "/forensics/audit?type=message_delivered", role="viewer")
+    for _ in range(5):
+        say(house, named("proven"))
+    event = some_event(house)
+    window = opened(house, "/forensics/audit?type=message_delivered", role="viewer")
     page = window.page
     table = window.role("table", "Audit events")
     expect(table.get_by_role("row").nth(1)).to_contain_text("message delivered")
@@ -175,11 +177,11 @@ def _other_key(raw: bytes) -> bytes:
 
 @pytest.mark.req(119, 457, 458, 460, 461)
 def test_the_whole_log_is_verified_here_and_a_break_is_named_with_what_to_do_s684_s685(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S684, S685: progress, a pause, the first break; checkpoints, witnesses, keys, a second opinion."""
-    some_event(atlas)
-    window = opened(atlas, "/forensics/log")
+    some_event(house)
+    window = opened(house, "/forensics/log")
     page = window.page
     run = window.role("region", "Verify the whole log here")
     expect(window.role("heading", re.compile("events under a signed root"), level=1)).to_be_visible()
@@ -251,10 +253,10 @@ class Trail:
 
 
 @pytest.mark.req(119, 307, 313)
-def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(atlas: Server, opened: Open) -> None:
+def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(house: Server, opened: Open) -> None:
     """S687, S688, S689: by task, with hashes; a changed word is found here; the seal; the step's badge."""
-    trail = Trail(atlas)
-    window = opened(atlas, f"/forensics/trail?session={trail.session}")
+    trail = Trail(house)
+    window = opened(house, f"/forensics/trail?session={trail.session}")
     panel = window.role("complementary", "Session of thoughts")
     expect(panel.get_by_role("heading", level=2)).to_have_text("Release to one node")
     for words in ("plan", "decision", "reflection", "one node", "all; wait", "load is not known"):
@@ -298,11 +300,11 @@ def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(atlas: Serv
     expect(chapter.get_by_role("list", name="Proof: verified")).to_be_visible()
 
 
-def test_a_proof_of_another_record_than_the_one_shown_is_no_proof_s693(atlas: Server, opened: Open) -> None:
+def test_a_proof_of_another_record_than_the_one_shown_is_no_proof_s693(house: Server, opened: Open) -> None:
     """S693: the record is served as it is and proven; only what the page shows of it is bent."""
-    event = some_event(atlas)
+    event = some_event(house)
     digest = event["attributes"]["av.message.digest"].encode()
-    window = opened(atlas, "/forensics", role="viewer")
+    window = opened(house, "/forensics", role="viewer")
     undo = bent(window, r"/v1/audit/tenant", lambda raw: raw.replace(digest, b"sha256:" + b"0" * 64))
     path = f"/forensics/message/{event['body']['message_id']}"
     window.go(path).settled()

@@ -54,16 +54,18 @@ def group(window: Window, name: str) -> Locator:
 
 @pytest.mark.req(117, 210, 211, 212)
 def test_the_yellow_pages_are_searched_sorted_walked_and_opened_s622_s623_s624(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S622, S623, S624: sums of a type, its instances below, distributions beside; all in the address."""
-    kind = Kind(atlas)
+    kind = Kind(house)
     # Named: other tests fill the same Yellow Pages, and only rows in sight are drawn.
-    window = opened(atlas, "/registry?q=writer")
+    current = {"agent_type": kind.name, "versions": [{"version": "2.0.0", "status": "current"}]}
+    assert house.http("operator").put("/v1/versions", json=current).is_success
+    window = opened(house, f"/registry?q={kind.name}")
     table = window.role("table", "Yellow Pages")
-    expect(group(window, "writer")).to_contain_text(re.compile(r"\d of \d"))
-    expect(window.role("list", "Agents by model")).to_contain_text("claude-sonnet-4-5")
-    expect(window.role("list", "Versions by type")).to_contain_text(re.compile(r"data_analyst.*on N"))
+    expect(group(window, kind.name)).to_contain_text(re.compile(r"\d of \d"))
+    expect(window.role("list", "Agents by model")).to_contain_text(f"m-{kind.name[-6:]}")
+    expect(window.role("list", "Versions by type")).to_contain_text(re.compile(rf"{kind.name}.*on N"))
     window.press("f")
     field = window.role("textbox", re.compile("^Search types, agents"))
     expect(field).to_be_focused()
@@ -104,12 +106,12 @@ def test_the_yellow_pages_are_searched_sorted_walked_and_opened_s622_s623_s624(
 
 @pytest.mark.req(213)
 def test_weights_are_previewed_refused_in_words_saved_and_obeyed_s625_s626(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S625, S626: nothing is saved by looking; who was first wins; what is saved the router does."""
-    kind = Kind(atlas)
+    kind = Kind(house)
     kind.work(6)
-    window = opened(atlas, f"/registry?type={kind.name}")
+    window = opened(house, f"/registry?type={kind.name}")
     page = window.page
     page.get_by_role("button", name="Share out by cluster…").click()
     east = page.get_by_label(f"Weight of {kind.east} as a number")
@@ -146,7 +148,7 @@ def test_weights_are_previewed_refused_in_words_saved_and_obeyed_s625_s626(
     assert kind.weights() is None
     # Another operator is first: theirs is told, mine is kept and not saved.
     theirs = {"capability": kind.name, "weights": {f"cluster:{kind.west}": 1}}
-    assert atlas.http("admin").put("/v1/routes", json=theirs).status_code == 200
+    assert house.http("admin").put("/v1/routes", json=theirs).status_code == 200
     with window.forgiving(r"answer: 409 PUT"):
         save.click()
         expect(form.get_by_role("alert")).to_contain_text("Somebody changed these weights while you did")
@@ -164,10 +166,10 @@ def test_weights_are_previewed_refused_in_words_saved_and_obeyed_s625_s626(
 
 
 @pytest.mark.req(42, 51, 214)
-def test_a_circuit_is_opened_and_a_version_retired_by_hand_s627_s628(atlas: Server, opened: Open) -> None:
+def test_a_circuit_is_opened_and_a_version_retired_by_hand_s627_s628(house: Server, opened: Open) -> None:
     """S627, S628: asked once more, with the consequence in words; work waits, a message is refused."""
-    kind = Kind(atlas)
-    window = opened(atlas, f"/registry?type={kind.name}")
+    kind = Kind(house)
+    window = opened(house, f"/registry?type={kind.name}")
     page = window.page
     circuit = window.role("region", "Circuit breaker")
     expect(circuit).to_contain_text("It has none yet")
@@ -204,7 +206,7 @@ def test_a_circuit_is_opened_and_a_version_retired_by_hand_s627_s628(atlas: Serv
         "agent_type": kind.name,
         "versions": [{"version": name, "status": status} for name, status in rows.items()],
     }
-    assert atlas.http("admin").put("/v1/versions", json=body).status_code == 200
+    assert house.http("admin").put("/v1/versions", json=body).status_code == 200
     with window.forgiving(r"answer: 409 PUT"):
         versions.get_by_role("button", name="Retire 2.0.0, refuse its messages").click()
         expect(versions.get_by_role("alert")).to_contain_text("Somebody changed these versions meanwhile")
@@ -214,26 +216,26 @@ def test_a_circuit_is_opened_and_a_version_retired_by_hand_s627_s628(atlas: Serv
     expect(page.get_by_text("2.0.0 is retired: its messages are refused")).to_be_visible()
     log = step(new(), new(), agent=f"{kind.name}-w1")
     log["identity"] |= {"agent_type": kind.name, "capability_version": "2.0.0"}
-    assert atlas.send(log).status_code == 422
+    assert house.send(log).status_code == 422
 
 
 @pytest.mark.req(117, 210)
 def test_an_agents_page_tells_its_life_and_a_viewer_sees_without_acting_s629_s630(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S629, S630: on a phone, in the light, as a viewer; the agent's name holds a slash."""
     mark = uuid.uuid4().hex[:6]
     name, session = f"team/{mark}/scribe", new()
     told = {"agent_id": name, "hub_address": "hub.eu:7443", "model": "m-1"}
-    assert atlas.http("agent").post("/v1/agents", json=told).status_code in (200, 201)
+    assert house.http("agent").post("/v1/agents", json=told).status_code in (200, 201)
     spent = {"tokens_consumed": 900, "cumulative_session_cost": 0.4}
     log = step(session, new(), agent=name, cognition={"intent": f"Write {mark}"}, state_delta=spent)
-    assert atlas.send(log).status_code == 202
+    assert house.send(log).status_code == 202
     broken = step(session, new(), agent=name)
     del broken["cognition"]["intent"]
-    assert atlas.send(broken).status_code == 422
-    beat(atlas, name, status=f"busy-{mark}", current_task={"description": "Drafting", "progress_pct": 40})
-    window = opened(atlas, f"/registry/team%2F{mark}%2Fscribe", role="viewer", phone=True, light=True)
+    assert house.send(broken).status_code == 422
+    beat(house, name, status=f"busy-{mark}", current_task={"description": "Drafting", "progress_pct": 40})
+    window = opened(house, f"/registry/team%2F{mark}%2Fscribe", role="viewer", phone=True, light=True)
     expect(window.role("heading", name, level=1)).to_be_visible()
     about = window.role("region", "About it")
     for fact in ("hub.eu:7443", f"type-of-{name}", "m-1", "♥ healthy", "unverified"):

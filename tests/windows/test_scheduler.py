@@ -65,11 +65,11 @@ def aside(window: Window, name: str) -> Locator:
 
 @pytest.mark.req(118, 215, 216)
 def test_a_job_is_made_explained_found_on_the_timeline_run_stopped_and_removed_s644_s645_s646_s648_s649_s653(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S644, S645, S646, S648, S649, S653: from the first letter typed to the agent that gets it."""
     name = f"job-{uuid.uuid4().hex[:6]}"
-    window = opened(atlas, "/scheduler?job=new")
+    window = opened(house, "/scheduler?job=new")
     page = window.page
     leader = window.role("status", "Leader of the schedule")
     for words in ("on time", "led by", "epoch", "last tick"):
@@ -113,11 +113,11 @@ def test_a_job_is_made_explained_found_on_the_timeline_run_stopped_and_removed_s
     expect(about.get_by_role("heading", name=name)).to_be_visible()
     expect(about).to_contain_text("every minute, Asia/Tokyo")
     job_id = page.url.rpartition("job=")[2]
-    beat(atlas, f"{name}-agent")
+    beat(house, f"{name}-agent")
     about.get_by_role("button", name="Run now").click()
     listed = about.get_by_role("list", name=f"Runs of {name}")
     expect(listed).to_contain_text(re.compile("✓ sent.*by hand"))
-    until(lambda: [one for one in inbox(atlas, f"{name}-agent") if "Sweep the floor" in str(one)])
+    until(lambda: [one for one in inbox(house, f"{name}-agent") if "Sweep the floor" in str(one)])
     listed.get_by_role("button", name="message").first.click()
     window.at(r".*peek=message:")
     window.press("Escape")
@@ -153,19 +153,19 @@ def test_a_job_is_made_explained_found_on_the_timeline_run_stopped_and_removed_s
     with window.forgiving(r"answer: 404 GET .*/v1/jobs/"):  # it may be asked for once more
         about.get_by_role("button", name=f"Delete {name}").click()
         window.at(rf"/scheduler\?(?!.*job={job_id})")
-        assert atlas.http().get(f"/v1/jobs/{job_id}").status_code == 404
+        assert house.http().get(f"/v1/jobs/{job_id}").status_code == 404
         page.go_back()
         expect(about).to_contain_text("There is no such job here")
 
 
 @pytest.mark.req(118)
 def test_what_was_typed_outlives_a_faster_hand_a_taken_name_and_a_sign_in_that_ended_s642_s647(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S642, S647: nothing of mine is lost, nothing of theirs is overwritten unasked."""
     name = f"job-{uuid.uuid4().hex[:6]}"
-    job, taken = make(atlas, name), make(atlas, f"{name}-taken")
-    window = opened(atlas, f"/scheduler?job={job['job_id']}&edit=1")
+    job, taken = make(house, name), make(house, f"{name}-taken")
+    window = opened(house, f"/scheduler?job={job['job_id']}&edit=1")
     form = window.role("form", "Change the job")
     form.get_by_label("Intent: what is to be done").fill("Mine")
     # Somebody else is faster, between two looks of the page: the gateway itself refuses.
@@ -179,7 +179,7 @@ def test_what_was_typed_outlives_a_faster_hand_a_taken_name_and_a_sign_in_that_e
 
     window.page.route(looks, hand)
     body = {key: job[key] for key in ("name", "cron", "target", "payload", "max_tries")}
-    theirs = atlas.http("admin").put(f"/v1/jobs/{job['job_id']}", json=body | {"intent": "Theirs"})
+    theirs = house.http("admin").put(f"/v1/jobs/{job['job_id']}", json=body | {"intent": "Theirs"})
     assert theirs.status_code == 200
     with window.forgiving(r"answer: 409 PUT"):
         with window.page.expect_response(lambda one: one.status == 409):
@@ -187,7 +187,7 @@ def test_what_was_typed_outlives_a_faster_hand_a_taken_name_and_a_sign_in_that_e
         window.page.unroute(looks)
         expect(form.get_by_role("alert")).to_contain_text("while you did. Yours is kept and not saved.")
     expect(form.get_by_label("Intent: what is to be done")).to_have_value("Mine")
-    assert atlas.http().get(f"/v1/jobs/{job['job_id']}").json()["intent"] == "Theirs"
+    assert house.http().get(f"/v1/jobs/{job['job_id']}").json()["intent"] == "Theirs"
     form.get_by_role("button", name="Go on with mine, over theirs").click()
     form.get_by_label("Name", exact=True).fill(taken["name"])
     with window.forgiving(r"answer: 409 PUT"):
@@ -199,24 +199,26 @@ def test_what_was_typed_outlives_a_faster_hand_a_taken_name_and_a_sign_in_that_e
         window.page.context.clear_cookies()
         key = window.page.get_by_role("textbox", name="Key").or_(window.page.get_by_label("Key")).first
         expect(key).to_be_visible()
-        key.fill(atlas.key("operator"))
+        key.fill(house.key("operator"))
         window.role("button", "Sign in").click()
         expect(form.get_by_label("Intent: what is to be done")).to_have_value("Mine")
-    form.get_by_role("button", name="Save the change").click()
+    # Its heading stood there before it was saved: what was answered tells that it is.
+    with window.page.expect_response(lambda one: one.request.method == "PUT" and one.ok):
+        form.get_by_role("button", name="Save the change").click()
     expect(aside(window, "The chosen job").get_by_role("heading", name=name)).to_be_visible()
-    assert atlas.http().get(f"/v1/jobs/{job['job_id']}").json()["intent"] == "Mine"
+    assert house.http().get(f"/v1/jobs/{job['job_id']}").json()["intent"] == "Mine"
 
 
 @pytest.mark.req(118, 217)
 def test_dead_letters_are_read_tried_again_and_let_go_one_and_many_s650_s656(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S650, S656: why, what it carried, what died; and how many of how many were done."""
     name = f"job-{uuid.uuid4().hex[:6]}"
-    job = make(atlas, name)
-    letters = killed(atlas, job, 4)
+    job = make(house, name)
+    letters = killed(house, job, 4)
     chosen = letters[0]["letter_id"]
-    window = opened(atlas, f"/scheduler?board=letters&q={name}&letter={chosen}")
+    window = opened(house, f"/scheduler?board=letters&q={name}&letter={chosen}")
     page = window.page
     about = aside(window, "The chosen letter")
     for words in ("policy_denied", "refused 1 times", '"mark"', name):
@@ -227,7 +229,7 @@ def test_dead_letters_are_read_tried_again_and_let_go_one_and_many_s650_s656(
     window.shot("scheduler-letters")
     about.get_by_role("button", name="Retry once").click()
     expect(about).to_contain_text("↻ tried again")
-    until(lambda: any(run["state"] == "sent" for run in runs(atlas, job)))
+    until(lambda: any(run["state"] == "sent" for run in runs(house, job)))
     # The link leads to what died; from there, why.
     about.get_by_role("link", name=name).click()
     detail = aside(window, "The chosen job")
@@ -248,7 +250,7 @@ def test_dead_letters_are_read_tried_again_and_let_go_one_and_many_s650_s656(
     expect(page.get_by_text("2 letters of 2 let go.")).to_be_visible()
     expect(table.get_by_role("row")).to_have_count(2)
     # Somebody else was first: the count says so.
-    http = atlas.http("operator")
+    http = house.http("operator")
     left = http.get("/v1/dead-letters", params={"state": "dead", "limit": 100}).json()["items"]
     mine = next(one for one in left if one["source_id"] == job["job_id"])
     bar.get_by_role("button", name="Retry 1 letter…").click()
@@ -353,13 +355,13 @@ def test_hearts_fade_zombies_go_triggers_tell_and_empty_or_away_is_said_s643_s65
 
 @pytest.mark.req(118, 216)
 def test_on_a_phone_a_viewer_sees_all_and_is_told_why_nothing_can_be_done_s654_s655(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """S654, S655: in the light, at 390 pixels; the strip stays readable."""
     name = f"job-{uuid.uuid4().hex[:6]}"
-    job = make(atlas, name, cron="*/30 * * * *", max_tries=1)
-    (letter,) = killed(atlas, job, 1)
-    window = opened(atlas, f"/scheduler?job={job['job_id']}&q={name}", role="viewer", phone=True, light=True)
+    job = make(house, name, cron="*/30 * * * *", max_tries=1)
+    (letter,) = killed(house, job, 1)
+    window = opened(house, f"/scheduler?job={job['job_id']}&q={name}", role="viewer", phone=True, light=True)
     why = re.compile(r"Your role \(viewer\) may read")
     detail = aside(window, "The chosen job")
     for button in ("Run now", "Pause", "Edit…", "Delete…"):

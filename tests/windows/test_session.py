@@ -17,8 +17,8 @@ from tests.windows.staff import Gate, Story, Worker
 
 
 @pytest.fixture(scope="module")
-def story(atlas: Server) -> Story:
-    return Story(atlas).folded()
+def story(house: Server) -> Story:
+    return Story(house).folded()
 
 
 def card(window: Window, story: Story, role: str, intent: str) -> Locator:
@@ -32,9 +32,9 @@ def chapter(window: Window, title: str) -> Locator:
 
 @pytest.mark.req(116, 150, 172, 173, 175, 184, 185, 205)
 def test_the_graph_follows_parents_with_badges_confidence_and_doubt(
-    atlas: Server, opened: Open, story: Story
+    house: Server, opened: Open, story: Story
 ) -> None:
-    window = opened(atlas, f"/sessions/{story.session}")
+    window = opened(house, f"/sessions/{story.session}")
     expect(window.role("heading", story.goal, level=1)).to_be_visible()
     for role, intent in (
         ("planner", story.goal),
@@ -49,7 +49,7 @@ def test_the_graph_follows_parents_with_badges_confidence_and_doubt(
     expect(
         card(window, story, "analyst", "Guess the share count").get_by_title("low confidence")
     ).to_be_visible()
-    graph = ask(atlas, f"/v1/sessions/{story.session}/dag")
+    graph = ask(house, f"/v1/sessions/{story.session}/dag")
     drawn = window.page.locator(".react-flow__edge")
     expect(drawn).to_have_count(len(graph["edges"]))
     top = [card(window, story, *pair).bounding_box() for pair in (("planner", story.goal),)]
@@ -61,9 +61,9 @@ def test_the_graph_follows_parents_with_badges_confidence_and_doubt(
 
 @pytest.mark.req(174, 176, 177, 178)
 def test_a_step_tells_why_what_with_which_sources_and_what_it_remembers(
-    atlas: Server, opened: Open, story: Story
+    house: Server, opened: Open, story: Story
 ) -> None:
-    window = opened(atlas, f"/sessions/{story.session}?step={story.search}")
+    window = opened(house, f"/sessions/{story.session}?step={story.search}")
     expect(chapter(window, "What for")).to_contain_text("Search for the fiscal year")
     considered = chapter(window, "What it considered")
     expect(considered).to_contain_text("Ask a news aggregator because secondary source")
@@ -85,9 +85,9 @@ def test_a_step_tells_why_what_with_which_sources_and_what_it_remembers(
 
 @pytest.mark.req(151, 179)
 def test_reasoning_is_played_as_it_was_thought_and_can_be_skipped(
-    atlas: Server, opened: Open, story: Story
+    house: Server, opened: Open, story: Story
 ) -> None:
-    window = opened(atlas, f"/sessions/{story.session}?step={story.search}", calm=False)
+    window = opened(house, f"/sessions/{story.session}?step={story.search}", calm=False)
     thought = chapter(window, "How it reasoned")
     whole = "The filing may say otherwise."
     expect(thought).to_contain_text(whole)
@@ -97,13 +97,13 @@ def test_reasoning_is_played_as_it_was_thought_and_can_be_skipped(
     expect(played).not_to_contain_text(whole)
     thought.get_by_role("button", name="Skip to the end").click()
     expect(thought.locator("ol").last).to_contain_text(whole)
-    calm = opened(atlas, f"/sessions/{story.session}?step={story.search}")
+    calm = opened(house, f"/sessions/{story.session}?step={story.search}")
     expect(chapter(calm, "How it reasoned")).to_contain_text("your system asks for less motion")
 
 
 @pytest.mark.req(153)
-def test_the_graph_is_coloured_by_branch_cost_and_found_in(atlas: Server, opened: Open, story: Story) -> None:
-    window = opened(atlas, f"/sessions/{story.session}")
+def test_the_graph_is_coloured_by_branch_cost_and_found_in(house: Server, opened: Open, story: Story) -> None:
+    window = opened(house, f"/sessions/{story.session}")
     expect(card(window, story, "planner", story.goal)).to_be_visible()
     window.page.get_by_text("Branch cost", exact=True).click()
     window.at(r"/sessions/.*colour=cost")
@@ -113,8 +113,8 @@ def test_the_graph_is_coloured_by_branch_cost_and_found_in(atlas: Server, opened
     window.page.go_back()
 
 
-def test_the_graph_is_walked_by_keyboard_alone(atlas: Server, opened: Open, story: Story) -> None:
-    window = opened(atlas, f"/sessions/{story.session}?step={story.plan}")
+def test_the_graph_is_walked_by_keyboard_alone(house: Server, opened: Open, story: Story) -> None:
+    window = opened(house, f"/sessions/{story.session}?step={story.plan}")
     expect(chapter(window, "What for")).to_contain_text(story.goal)
     window.press("ArrowDown").at(f".*step=({story.search}|{story.filing})")
     window.press("ArrowRight", "ArrowDown").at(f".*step={story.join}")
@@ -124,9 +124,9 @@ def test_the_graph_is_walked_by_keyboard_alone(atlas: Server, opened: Open, stor
 
 @pytest.mark.req(154)
 def test_state_is_scrubbed_to_before_a_fact_came_and_the_infection_is_marked(
-    atlas: Server, opened: Open, story: Story
+    house: Server, opened: Open, story: Story
 ) -> None:
-    window = opened(atlas, f"/sessions/{story.session}?below=memory&tab=memory")
+    window = opened(house, f"/sessions/{story.session}?below=memory&tab=memory")
     window.page.get_by_role("tab", name=re.compile("^Memory")).click()
     memory = window.role("region", "Memory")
     expect(memory).to_contain_text(story.fact)
@@ -145,8 +145,8 @@ def test_state_is_scrubbed_to_before_a_fact_came_and_the_infection_is_marked(
 
 
 @pytest.mark.req(154, 158)
-def test_blast_radius_and_root_cause_from_a_step(atlas: Server, opened: Open, story: Story) -> None:
-    window = opened(atlas, f"/sessions/{story.session}?step={story.search}")
+def test_blast_radius_and_root_cause_from_a_step(house: Server, opened: Open, story: Story) -> None:
+    window = opened(house, f"/sessions/{story.session}?step={story.search}")
     reach = chapter(window, "How far it went, where it came from")
     reach.get_by_role("button", name="Blast radius").click()
     expect(reach.get_by_role("list", name="Agents reached")).to_contain_text(story.who("analyst"))
@@ -159,10 +159,10 @@ def test_blast_radius_and_root_cause_from_a_step(atlas: Server, opened: Open, st
 
 
 @pytest.mark.req(206)
-def test_the_scratchpad_shows_an_intent_as_it_is_said(atlas: Server, opened: Open, tmp_path: Path) -> None:
-    with Worker(atlas, tmp_path) as worker:
+def test_the_scratchpad_shows_an_intent_as_it_is_said(house: Server, opened: Open, tmp_path: Path) -> None:
+    with Worker(house, tmp_path) as worker:
         worker.works_on()
-        window = opened(atlas, f"/sessions/{worker.session}")
+        window = opened(house, f"/sessions/{worker.session}")
         pad = window.role("region", "Scratchpad")
         expect(pad).to_contain_text("Count to 1")
         later = worker.works_on(2)
@@ -177,12 +177,12 @@ def test_the_scratchpad_shows_an_intent_as_it_is_said(atlas: Server, opened: Ope
 
 @pytest.mark.req(156, 158, 207)
 def test_pause_in_the_console_stops_the_agents_process_and_unpause_lets_it_go_on(
-    atlas: Server, opened: Open, tmp_path: Path
+    house: Server, opened: Open, tmp_path: Path
 ) -> None:
     """The free worker is the clock: while it goes on by many steps, the paused one takes none."""
-    with Worker(atlas, tmp_path / "a") as worker, Worker(atlas, tmp_path / "b") as free:
+    with Worker(house, tmp_path / "a") as worker, Worker(house, tmp_path / "b") as free:
         worker.works_on()
-        window = opened(atlas, f"/sessions/{worker.session}?console_agent={worker.name}")
+        window = opened(house, f"/sessions/{worker.session}?console_agent={worker.name}")
         console = window.role("region", "Console")
         console.get_by_role("button", name="Pause", exact=True).click()
         stages = console.get_by_role("list", name="State of the pause")
@@ -201,10 +201,10 @@ def test_pause_in_the_console_stops_the_agents_process_and_unpause_lets_it_go_on
 
 
 @pytest.mark.req(209)
-def test_an_injected_prompt_is_heard_by_the_agent(atlas: Server, opened: Open, tmp_path: Path) -> None:
-    with Worker(atlas, tmp_path) as worker:
+def test_an_injected_prompt_is_heard_by_the_agent(house: Server, opened: Open, tmp_path: Path) -> None:
+    with Worker(house, tmp_path) as worker:
         worker.works_on()
-        window = opened(atlas, f"/sessions/{worker.session}?console_agent={worker.name}&console=inject")
+        window = opened(house, f"/sessions/{worker.session}?console_agent={worker.name}&console=inject")
         field = window.role("textbox", f"Prompt for {worker.name}")
         field.fill("Count by twos")
         # Asked again every ten seconds: the gateway has heard the agent's pulse by then.
@@ -220,16 +220,16 @@ def test_an_injected_prompt_is_heard_by_the_agent(atlas: Server, opened: Open, t
 
 @pytest.mark.req(208)
 def test_a_message_that_a_pause_holds_is_changed_and_then_arrives_changed(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
-    gate = Gate(atlas)
-    atlas.http("operator").post(f"/v1/sessions/{gate.session}/pause", json={"agent_id": gate.alice})
+    gate = Gate(house)
+    house.http("operator").post(f"/v1/sessions/{gate.session}/pause", json={"agent_id": gate.alice})
     log = step(gate.session, new(), agent=gate.alice, cognition={"intent": "Say it wrongly"})
     log["identity"]["recipient"] = gate.bob
-    held = send(atlas, log)
+    held = send(house, log)
     assert held["state"] == "held"
     window = opened(
-        atlas,
+        house,
         f"/sessions/{gate.session}?console_agent={gate.alice}&console=message&held={held['message_id']}",
     )
     console = window.role("region", "Console")
@@ -239,7 +239,7 @@ def test_a_message_that_a_pause_holds_is_changed_and_then_arrives_changed(
     expect(window.role("figure", "Changes")).to_contain_text("1 removed, 1 added")
     window.shot("session-rewrite")
     window.role("button", "Save, keep it held").click()
-    until(lambda: any(one["rewritten"] for one in ask(atlas, "/v1/holds", session_id=gate.session)["items"]))
+    until(lambda: any(one["rewritten"] for one in ask(house, "/v1/holds", session_id=gate.session)["items"]))
     assert gate.got() == []
     console.get_by_role("button", name="Unpause").click()
     (message,) = until(gate.got)
@@ -247,9 +247,9 @@ def test_a_message_that_a_pause_holds_is_changed_and_then_arrives_changed(
 
 
 @pytest.mark.req(155, 180, 183)
-def test_a_gate_is_answered_at_its_node_and_shows_as_a_diamond(atlas: Server, opened: Open) -> None:
-    gate = Gate(atlas)
-    window = opened(atlas, f"/sessions/{gate.session}?step={gate.message_id}")
+def test_a_gate_is_answered_at_its_node_and_shows_as_a_diamond(house: Server, opened: Open) -> None:
+    gate = Gate(house)
+    window = opened(house, f"/sessions/{gate.session}?step={gate.message_id}")
     waits = chapter(window, "Waits for you")
     expect(waits.get_by_role("figure", name="The exact message")).to_be_visible()
     window.shot("session-gate")
@@ -263,16 +263,16 @@ def test_a_gate_is_answered_at_its_node_and_shows_as_a_diamond(atlas: Server, op
 
 
 @pytest.mark.req(172)
-def test_on_a_phone_the_panes_are_tabs(atlas: Server, opened: Open, story: Story) -> None:
-    window = opened(atlas, f"/sessions/{story.session}?step={story.search}&tab=step", phone=True)
+def test_on_a_phone_the_panes_are_tabs(house: Server, opened: Open, story: Story) -> None:
+    window = opened(house, f"/sessions/{story.session}?step={story.search}&tab=step", phone=True)
     expect(chapter(window, "What for")).to_be_visible()
     window.shot("session-phone")
     window.is_accessible()
     assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_an_unknown_session_says_so(atlas: Server, opened: Open) -> None:
-    window = opened(atlas, None)
+def test_an_unknown_session_says_so(house: Server, opened: Open) -> None:
+    window = opened(house, None)
     with window.forgiving(r"answer: 404 GET .*/v1/sessions/ses_nobody"):
         window.go("/sessions/ses_nobody").settled()
         expect(window.page.get_by_text("There is no session ses_nobody here")).to_be_visible()

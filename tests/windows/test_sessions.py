@@ -41,9 +41,9 @@ def rows(window: Window) -> list[str]:
 
 
 @pytest.mark.req(116, 202)
-def test_sessions_are_searched_by_goal_agent_and_id(atlas: Server, opened: Open) -> None:
-    story = Story(atlas).folded()
-    window = opened(atlas, "/sessions")
+def test_sessions_are_searched_by_goal_agent_and_id(house: Server, opened: Open) -> None:
+    story = Story(house).folded()
+    window = opened(house, "/sessions")
     table = window.role("table", "Sessions")
     expect(table.get_by_role("row").nth(3)).to_be_visible()
     field = window.role("textbox", "Search sessions by goal, agent or id")
@@ -60,8 +60,8 @@ def test_sessions_are_searched_by_goal_agent_and_id(atlas: Server, opened: Open)
 
 
 @pytest.mark.req(202)
-def test_the_table_is_sorted_filtered_walked_and_opened_by_keyboard(atlas: Server, opened: Open) -> None:
-    window = opened(atlas, "/sessions")
+def test_the_table_is_sorted_filtered_walked_and_opened_by_keyboard(house: Server, opened: Open) -> None:
+    window = opened(house, "/sessions")
     table = window.role("table", "Sessions")
     expect(table.get_by_role("row").nth(3)).to_be_visible()
     window.role("button", re.compile("^Cost")).click()
@@ -79,9 +79,9 @@ def test_the_table_is_sorted_filtered_walked_and_opened_by_keyboard(atlas: Serve
 
 
 @pytest.mark.req(67, 79, 80, 92, 152, 203)
-def test_an_entropy_alert_is_a_row_and_pause_and_inspect_does_both(atlas: Server, opened: Open) -> None:
-    session, name = looping(atlas)
-    window = opened(atlas, "/sessions")
+def test_an_entropy_alert_is_a_row_and_pause_and_inspect_does_both(house: Server, opened: Open) -> None:
+    session, name = looping(house)
+    window = opened(house, "/sessions")
     row = window.role("listitem").filter(has_text=name).first
     expect(row).to_contain_text(re.compile("serp_search|Search again"))
     window.shot("sessions-alarms")
@@ -93,18 +93,18 @@ def test_an_entropy_alert_is_a_row_and_pause_and_inspect_does_both(atlas: Server
     if choice.count():
         choice.get_by_role("button", name=f"Pause {name}").click()
     window.at(f"/sessions/{session}\\?.*step=")
-    until(lambda: atlas.http().get(f"/v1/sessions/{session}").json()["agents"][0]["paused"] or None)
+    until(lambda: house.http().get(f"/v1/sessions/{session}").json()["agents"][0]["paused"] or None)
     expect(window.role("region", "Console")).to_contain_text(f"{name} is paused here")
 
 
 @pytest.mark.req(204)
-def test_cost_stands_against_its_cap(atlas: Server, opened: Open) -> None:
-    story = Story(atlas)
+def test_cost_stands_against_its_cap(house: Server, opened: Open) -> None:
+    story = Story(house)
     budget = {"scope": "session", "target": story.session, "soft": 0.2, "hard": 10.0}
-    made = atlas.http("operator").put("/v1/budgets", json=budget)
+    made = house.http("operator").put("/v1/budgets", json=budget)
     assert made.status_code in (200, 201), made.text
     story.folded()
-    window = opened(atlas, f"/sessions?q={story.session}")
+    window = opened(house, f"/sessions?q={story.session}")
     panel = window.role("complementary", "Cost and stuck sessions")
     expect(panel).to_contain_text("Cost against cap")
     expect(panel).to_contain_text("$10")
@@ -114,17 +114,17 @@ def test_cost_stands_against_its_cap(atlas: Server, opened: Open) -> None:
 
 
 def test_an_agent_of_a_session_is_paused_from_the_list_and_undone(
-    atlas: Server, opened: Open, tmp_path: Path
+    house: Server, opened: Open, tmp_path: Path
 ) -> None:
-    with Worker(atlas, tmp_path) as worker:
+    with Worker(house, tmp_path) as worker:
         worker.works_on()
-        window = opened(atlas, f"/sessions?q={worker.session}")
+        window = opened(house, f"/sessions?q={worker.session}")
         expect(window.role("table", "Sessions").get_by_role("row")).to_have_count(2)
         window.press("j", "p")
         window.role("dialog", "Pause which agent?").get_by_role("button", name=f"Pause {worker.name}").click()
         undo = window.role("region", "What just happened").get_by_role("button", name="Undo")
         expect(undo).to_be_visible()
-        assert atlas.http().get(f"/v1/sessions/{worker.session}").json()["agents"][0]["paused"]
+        assert house.http().get(f"/v1/sessions/{worker.session}").json()["agents"][0]["paused"]
         undo.click()
         worker.works_on(3)
         window.press("p")
@@ -132,9 +132,9 @@ def test_an_agent_of_a_session_is_paused_from_the_list_and_undone(
         expect(window.role("table", "Sessions")).to_contain_text("paused")
 
 
-def test_two_sessions_are_chosen_and_compared(atlas: Server, opened: Open) -> None:
-    one, two = Story(atlas), Story(atlas)
-    window = opened(atlas, f"/compare?left={one.session}&right={two.session}")
+def test_two_sessions_are_chosen_and_compared(house: Server, opened: Open) -> None:
+    one, two = Story(house), Story(house)
+    window = opened(house, f"/compare?left={one.session}&right={two.session}")
     expect(window.role("list", "Steps by change")).to_contain_text(re.compile(r"\d+ \w+"))
     table = window.role("table").filter(has_text="right less left")
     expect(table).to_be_visible()

@@ -98,7 +98,7 @@ class Auth:
                 return None if found is None else await self._by_hash(*found, may_be_cached)
             return await self.by_key(text.strip(), may_be_cached) if scheme.lower() == "bearer" else None
         token = cookie_of(headers)
-        return await self.by_cookie(token) if token else None
+        return await self.by_cookie(token, may_be_cached) if token else None
 
     async def by_key(self, key: str, may_be_cached: bool = True) -> Principal | None:
         public = public_id(key)
@@ -115,12 +115,15 @@ class Auth:
             return None
         if age != self._age:  # access changed while this was being looked up
             return found[0]
-        expires_ns = found[0].expires_ns
+        self._keep(wanted, found[0])
+        return found[0]
+
+    def _keep(self, proof: bytes, who: Principal) -> None:
+        expires_ns = who.expires_ns
         left_s = CACHE_S if expires_ns is None else (expires_ns - time.time_ns()) / 1_000_000_000
-        self._cache[wanted] = (time.monotonic() + min(CACHE_S, left_s), found[0])
+        self._cache[proof] = (time.monotonic() + min(CACHE_S, left_s), who)
         if len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
-        return found[0]
 
     async def hash_of(self, public: str) -> bytes | None:
         """The stored hash of a key, by its public part: what its holder's signatures are checked with."""
@@ -151,8 +154,19 @@ class Auth:
         finally:
             del self._vouched[token]
 
-    async def by_cookie(self, token: str) -> Principal | None:
-        return _principal(await self._directory.login_by_token(digest(token)), "cookie")
+    async def by_cookie(self, token: str, may_be_cached: bool = False) -> Principal | None:
+        wanted = digest(token)
+        kept = b"cookie " + wanted  # a key in a cookie opens nothing
+        cached = self._cache.get(kept)
+        if may_be_cached and cached is not None and cached[0] > time.monotonic():
+            return cached[1]
+        age = self._age
+        found = _principal(await self._directory.login_by_token(wanted), "cookie")
+        if found is None:
+            self._cache.pop(kept, None)
+        elif age == self._age:
+            self._keep(kept, found)
+        return found
 
     async def by_link(self, token: str) -> tuple[Principal, str] | None:
         row = await self._directory.login_by_token(digest(token))

@@ -30,6 +30,9 @@ from observatory.api.tls_door import TlsDoor
 from observatory.daemons.tls import Tls
 from observatory.errors import StartupError
 
+# Longer than clients and balancers keep a connection they do not use (5 and 60 s): the one who closes first
+# must be the one who asks, or a request goes into a connection that is just being closed.
+KEPT_S = 75
 CLOSE_S = 2.0  # who does not say goodbye as well is not waited for longer
 
 
@@ -170,6 +173,7 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         access_log=False,
         server_header=False,
         ws_max_size=settings.message_bytes + 65_536,
+        timeout_keep_alive=KEPT_S,
         timeout_graceful_shutdown=settings.shutdown_s,  # type: ignore[arg-type]  # waited for as seconds
         h11_max_incomplete_event_size=65_536,
     )

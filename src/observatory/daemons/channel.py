@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from observatory.daemons.waking import woken
 from observatory.errors import QueueFull
 from observatory.gateway import inbox
 from observatory.ports import Delivery, Pending
@@ -161,10 +162,7 @@ class Channel:
                 self._looked = False
                 return []
             left = min(until, self._round_at) - time.monotonic()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(
-                    self._wake.wait(), max(0.0, min(left, RETRY_S) if self._behind else left)
-                )
+            await woken(self._wake, max(0.0, min(left, RETRY_S) if self._behind else left))
         return []
 
     async def _take(self) -> list[Delivery]:

@@ -44,10 +44,7 @@ class Child:
             await asyncio.sleep(pause_s)
 
     async def _live(self) -> int:
-        # A session of its own: Ctrl-C in a terminal is for the gateway, which then says goodbye.
-        process = self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, stdout=DEVNULL, start_new_session=True
-        )
+        process = self._process = await begin(*self._command)
         try:
             assert process.stdin is not None
             process.stdin.write(self._words + b"\n")
@@ -56,6 +53,11 @@ class Child:
             return await process.wait()
         finally:
             await asyncio.shield(_end(process))
+
+
+async def begin(*command: str) -> Process:
+    # A session of its own: Ctrl-C in a terminal is for the gateway, which then says goodbye.
+    return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=DEVNULL, start_new_session=True)
 
 
 async def _end(process: Process) -> None:

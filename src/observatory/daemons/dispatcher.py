@@ -13,12 +13,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Protocol
 
 from observatory.daemons.channel import Channel, Page
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StoreError
 from observatory.gateway import inbox
 from observatory.ports import Archive, Arrived, Bus, Delivery, Directory, Inbox, Pending, Stops
@@ -47,7 +48,7 @@ class Room:
         self.cursor: inbox.Key = (head, 1 << 62)
         self.channels: dict[int, list[Channel]] = {}
         self.stops = Stops()
-        self.ruled_at = 0.0
+        self.ruled_at = self.looked_at = 0.0
 
     def all(self) -> list[Channel]:
         return [channel for group in self.channels.values() for channel in group]
@@ -140,16 +141,17 @@ class Dispatcher:
             while True:
                 self._looks.look()
                 due, self._due = self._due, set()
-                if time.monotonic() - looked >= LOOK_S:
-                    due, looked = set(self._rooms), time.monotonic()
+                now = time.monotonic()
+                due |= {one.tenant_id for one in self._rooms.values() if now - one.looked_at >= LOOK_S}
+                if now - looked >= LOOK_S:
+                    looked = now
                     owed, self._owed = self._owed, deque(maxlen=self._owed.maxlen)
                     for act in owed:
                         self.part(act)
                 for tenant_id in due & self._rooms.keys():
                     await self._advance(self._rooms[tenant_id])
                 await asyncio.sleep(GAP_S)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                await woken(self._wake, LOOK_S)
                 self._wake.clear()
 
     async def _listen(self) -> None:
@@ -159,6 +161,7 @@ class Dispatcher:
                 self._wake.set()
 
     async def _advance(self, room: Room) -> None:
+        room.looked_at = time.monotonic()
         try:
             if time.monotonic() - room.ruled_at > RULES_S:
                 await self._rule(room)

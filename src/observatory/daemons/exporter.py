@@ -15,7 +15,6 @@ import random
 import struct
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -27,6 +26,7 @@ from observatory.daemons.leader import Leader
 from observatory.daemons.measures import Measure
 from observatory.daemons.otlp_ways import Answer, Way, way
 from observatory.daemons.outward import Outward
+from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError
 from observatory.gateway import exporting
 from observatory.gateway.exporting import Failure, Progress, Refusal, Row
@@ -117,8 +117,7 @@ class Exporter:
                     except ObservatoryError as error:  # the database is away: found again next time
                         log.warning("nothing is exported now: %s", error)
                     is_busy = bool(self._standing)
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._moved.wait(), LOOK_S if is_busy else IDLE_S)
+                    await woken(self._moved, LOOK_S if is_busy else IDLE_S)
                     await asyncio.sleep(PACE_S)
                     self._moved.clear()
         finally:

@@ -1,7 +1,8 @@
 """The feed: folded topics of the live channel, looked at while somebody follows them.
 
-Every 100 ms a topic that is followed is asked what changed, if anything was committed since; once a second
-also what time alone changes (idle, silent, a violation's end, a wait that ran out). A look that takes long
+Every 100 ms a topic that is followed is asked what changed, if anything was committed since: the bus says so,
+and where it has said nothing for a while the record is asked. Once a second also what time alone changes
+(idle, silent, a violation's end, a wait that ran out). A look that takes long
 is followed by a rest as long, so that a huge graph costs at most half a core and no other topic its pace.
 A follower is handed at most ten frames a second over all its topics, each time the topic that waits longest,
 and always the present state (rules S284–S287, S291). No tenant takes another's place: each has its share of
@@ -13,17 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from observatory.daemons.feed_channel import Channel, Source, frame
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError, StoreError
+from observatory.ports import Bus
 from observatory.protocol.clock import from_ns
 
 log = logging.getLogger("observatory.feed")
 TICK_S = 0.1
 AGAIN_S = 1.0
+HEARD_S = 0.25  # so long the bus is believed: what it lost is found by then
 REST = 2  # a look takes at most one of so many parts of the time
 REST_AGAIN = 20
 LINGER_S = 30.0  # a topic nobody follows is kept so long, for who comes back
@@ -135,9 +139,15 @@ class Follower:
 
 class Feed:
     def __init__(
-        self, heads: Heads, clock: Clock, most: int = MOST_CHANNELS, most_of_tenant: int = MOST_OF_TENANT
+        self,
+        heads: Heads,
+        bus: Bus,
+        clock: Clock,
+        most: int = MOST_CHANNELS,
+        most_of_tenant: int = MOST_OF_TENANT,
     ) -> None:
-        self._heads, self._clock = heads, clock
+        self._heads, self._bus, self._clock = heads, bus, clock
+        self._heard: dict[str, tuple[int, float]] = {}  # how far a tenant's record reaches, and since when
         self._most, self._most_of_tenant = most, most_of_tenant
         self._kept: dict[tuple[str, str], Kept] = {}
         self._wanted = asyncio.Event()
@@ -225,29 +235,49 @@ class Feed:
         for one in self._kept.values():
             one.is_busy = False  # whatever ended the run before ended its looks
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
             while True:
                 self._looks.look()
                 now = loop.time()
                 await self._forget(now)
                 followed = [one for one in self._kept.values() if one.followers and not one.is_busy]
                 for one in followed:
-                    if one.due <= now:
-                        one.is_busy = True
-                        group.create_task(self._look(one))
+                    if one.due > now:
+                        continue
+                    if one.again > now and self._known(one.channel.tenant_id, now) == one.channel.seq:
+                        one.due = now + TICK_S
+                        continue
+                    one.is_busy = True
+                    group.create_task(self._look(one))
                 due = min((one.due for one in followed if not one.is_busy), default=now + TICK_S)
                 # With nobody there the next thing is somebody's coming, or what is to be forgotten.
                 wait_s = max(0.001, due - now) if self.followers else LINGER_S
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await self._wanted.wait()
+                await woken(self._wanted, wait_s)
                 self._wanted.clear()
+
+    async def _listen(self) -> None:
+        async for notice in self._bus.subscribe():
+            if notice.tenant_id in self._heard:
+                self._hear(notice.tenant_id, notice.sequence_number)
+
+    def _hear(self, tenant_id: str, head: int) -> None:
+        before = self._heard.get(tenant_id, (0, 0.0))[0]
+        self._heard[tenant_id] = max(head, before), asyncio.get_running_loop().time()
+
+    def _known(self, tenant_id: str, now: float) -> int | None:
+        """How far the record reaches, if that was heard just now."""
+        head, at = self._heard.get(tenant_id, (0, float("-inf")))
+        return head if now - at < HEARD_S else None
 
     async def _look(self, kept: Kept) -> None:
         loop, channel = asyncio.get_running_loop(), kept.channel
         began, changed = loop.time(), 0
         again = began >= kept.again
         try:
-            head, _ = await self._heads.head(channel.tenant_id)
+            head = self._known(channel.tenant_id, began)
+            if head is None:
+                head, _ = await self._heads.head(channel.tenant_id)
+                self._hear(channel.tenant_id, head)
             if again or head != channel.seq:
                 look = await channel.source.look(head, self._clock(), again)
                 if look.whole:
@@ -289,3 +319,6 @@ class Feed:
             if now - one.left >= linger_s:
                 del self._kept[key]
                 await one.channel.source.close()
+        if len(self._heard) > len(self._kept):
+            followed = {tenant_id for tenant_id, _ in self._kept}
+            self._heard = {name: heard for name, heard in self._heard.items() if name in followed}

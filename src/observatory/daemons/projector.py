@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import combinations
 
 from observatory.daemons.reading import Reading, time_of
+from observatory.daemons.waking import woken
 from observatory.errors import NotDurable
 from observatory.insight.derived import Commits, DerivedWriter
 from observatory.insight.seen import Batch, Finding, Fold, Put
@@ -82,9 +82,7 @@ class Projector:
 
     async def _rest(self) -> None:
         """Until a commit is told of, or it is time to look for one."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._look_at):
-                await self._wake.wait()
+        await woken(self._wake, self._look_at - asyncio.get_running_loop().time())
         self._wake.clear()
 
     async def round(self) -> bool:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import StoreError
 from observatory.ports import Archive, Bus, EventFilter, MessageFilter, StoredEvent, StoredMessage
 
@@ -44,6 +46,7 @@ class Feed:
         self.head = head
         self.rows: deque[Row] = deque(maxlen=size)
         self.readers = 0
+        self.looked_at = 0.0
         self._moved = asyncio.Event()
 
     def extend(self, rows: list[Row]) -> None:
@@ -98,6 +101,7 @@ class Publisher:
         self._bus = bus
         self._ring = ring
         self._feeds: dict[str, Feed] = {}
+        self._news: dict[str, int] = {}  # how far the records of these reach, as the bus says
         self._wake = asyncio.Event()
         self._looks = Looks("publisher")
         self._told = 0
@@ -127,6 +131,7 @@ class Publisher:
             feed.readers -= 1
             if not feed.readers:
                 self._feeds.pop(tenant_id, None)
+                self._news.pop(tenant_id, None)
 
     async def page(self, tenant_id: str, after: int, limit: int = PAGE) -> list[Row]:
         """Committed rows past a cursor, from the archive: for whoever is far behind."""
@@ -146,27 +151,34 @@ class Publisher:
         return [Row(event.sequence_number, event, by_number.get(event.sequence_number)) for event in events]
 
     async def run(self) -> None:
-        """The daemon: advance every feed that has readers whenever the bus or the clock says so."""
+        """The daemon: advance the feeds that have readers, each when the bus or the clock says so."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
             while True:
                 self._looks.look()
-                for feed in list(self._feeds.values()):
+                for feed in [feed for feed in self._feeds.values() if self._is_due(feed)]:
                     await self._advance(feed)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                await woken(self._wake, LOOK_S)
                 self._wake.clear()
 
     async def _listen(self) -> None:
         async for notice in self._bus.subscribe():
             if notice.tenant_id in self._feeds:
+                self._news[notice.tenant_id] = notice.sequence_number
                 self._wake.set()
 
+    def _is_due(self, feed: Feed) -> bool:
+        is_told_of = self._news.get(feed.tenant_id, 0) > feed.head
+        return is_told_of or time.monotonic() - feed.looked_at >= LOOK_S
+
     async def _advance(self, feed: Feed) -> None:
+        feed.looked_at = time.monotonic()
         try:
-            while rows := await self.page(feed.tenant_id, feed.head):
+            is_all = False
+            while not is_all and (rows := await self.page(feed.tenant_id, feed.head)):
                 feed.extend(rows)
                 self._told += len(rows)
+                is_all = len(rows) < PAGE  # what was committed meanwhile is told of by itself
         except StoreError as error:  # the database is away: readers wait, nothing is lost
             log.warning("live readers wait for the database: %s", error)
 

@@ -17,6 +17,7 @@ from observatory.daemons.measures import Measure
 
 log = logging.getLogger("observatory.daemons")
 Daemon = Callable[[], Awaitable[None]]
+AGAIN_S = 2.0
 
 
 @runtime_checkable
@@ -54,9 +55,11 @@ class Runner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        left = set(self._tasks)
+        while left:  # one that was told in the wrong moment is told again
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=AGAIN_S)
 
     async def _keep(self, name: str, daemon: Daemon) -> None:
         while True:

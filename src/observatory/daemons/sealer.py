@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 
 import msgspec
 
@@ -24,6 +23,7 @@ from observatory.daemons.log_key import Backwards, Keyring, Mark, Marks, UnderWa
 from observatory.daemons.log_opening import RESTORE, Known, Opener, Refusal, Witnesses, key_row
 from observatory.daemons.log_tree import PAGE, Tree
 from observatory.daemons.measures import Looks, Measure
+from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError, StoreError
 from observatory.gateway import checkpoints
 from observatory.insight.log import LogBroken, LogRows
@@ -120,10 +120,8 @@ class Sealer:
                     is_behind = False
                 if is_behind:
                     continue
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._moved.wait(), LOOK_S)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._urgent.wait(), PACE_S)
+                await woken(self._moved, LOOK_S)
+                await woken(self._urgent, PACE_S)
                 self._moved.clear()
                 self._urgent.clear()
 

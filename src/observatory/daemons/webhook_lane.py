@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from contextlib import suppress
 from typing import Any
 
+from observatory.daemons.waking import woken
 from observatory.gateway.retrying import BREAK_AT
 from observatory.gateway.subscribing import Subscription
 
@@ -65,5 +65,4 @@ class Lane:
         now = time.monotonic()
         self._turn = max(self._turn + gap, now - max(1.0, gap) + gap)
         if self._turn > now:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(ending.wait(), self._turn - now)
+            await woken(ending, self._turn - now)

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -20,6 +19,7 @@ import msgspec
 from observatory.daemons import home
 from observatory.daemons.home import Watch
 from observatory.daemons.measures import Measure
+from observatory.daemons.waking import woken
 from observatory.daemons.webhook_lane import Lane
 from observatory.daemons.webhook_reading import PAGE, Reading
 from observatory.errors import NotDurable, ObservatoryError
@@ -105,8 +105,7 @@ class Webhooks:
                         await self.look(self._house.clock())
                     except ObservatoryError as error:  # the database is away: found again next time
                         log.warning("webhooks wait: %s", error)
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), self._rest_s())
+                    await woken(self._wake, self._rest_s())
                     self._wake.clear()
                     await asyncio.sleep(SHORT_S)
         finally:

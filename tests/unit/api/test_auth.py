@@ -1,6 +1,8 @@
 """Keys, cookies, Hosts and Origins at the door, over a directory in memory."""
 
 import asyncio
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -233,3 +235,33 @@ def test_the_hash_a_signature_is_checked_with_is_forgotten_when_access_changes_s
     del directory.keys[public]
     auth.forget()
     assert asyncio.run(auth.hash_of(public)) is None
+
+
+def test_a_sockets_cookie_is_remembered_for_two_seconds_and_no_key_passes_for_one_s52_s847(
+    directory: Directory, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S52, S847: a request looks anew, and so does a socket once access changed here or the time is over."""
+    auth, now = auth_over(directory), [1_000.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns))
+    row = directory.logins[digest("cookie")] | {"expires_ns": None}
+    directory.logins[digest("cookie")] = row
+    headers = {b"cookie": b"observatory=cookie"}
+
+    def known(may_be_cached: bool = True) -> bool:
+        return asyncio.run(auth.identify(headers, may_be_cached)) is not None
+
+    assert known()
+    del directory.logins[digest("cookie")]
+    assert known() and not known(may_be_cached=False) and not known()
+    directory.logins[digest("cookie")] = row
+    assert known()
+    del directory.logins[digest("cookie")]
+    auth.forget()
+    assert not known()
+    directory.logins[digest("cookie")] = row
+    assert known()
+    del directory.logins[digest("cookie")]
+    now[0] += 2.1
+    assert not known()
+    assert identified(auth, authorization=f"Bearer {key}") == ADMIN
+    assert identified(auth, cookie=f"observatory={key}") is None

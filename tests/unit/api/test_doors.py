@@ -4,6 +4,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import httpx2
+
+from observatory.api import server
 from observatory.api.app import readyz
 from observatory.api.doors import Doors
 from observatory.api.insight_lag import ASKED, InsightLag
@@ -103,3 +106,9 @@ def test_scrapes_that_come_together_ask_once_s580() -> None:
 
     asyncio.run(together())
     assert house.asked == ASKED
+
+
+def test_a_connection_is_kept_longer_than_any_client_keeps_it() -> None:
+    """Else a request goes into a connection that is just being closed, and is answered by its reset."""
+    expiry = httpx2.Limits().keepalive_expiry
+    assert expiry is not None and max(60, expiry) < server.KEPT_S

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from observatory.bus.memory import MemoryBus
 from observatory.daemons import feed as module
 from observatory.daemons.feed import Feed, FeedFull, Follower, Pace
 from observatory.daemons.feed_channel import Channel, Key, Look, Record, frame
 from observatory.errors import NotDurable, StoreError
+from observatory.ports import Notice
 
 TENANT = "tnt_default"
 
@@ -147,9 +149,10 @@ def test_a_removal_no_longer_known_makes_a_reader_begin_again_s286() -> None:
 
 class Heads:
     def __init__(self) -> None:
-        self.number = 1
+        self.number, self.asked = 1, 0
 
     async def head(self, tenant_id: str) -> tuple[int, str]:
+        self.asked += 1
         return self.number, ""
 
 
@@ -158,7 +161,8 @@ class Bench:
 
     def __init__(self, most: int = 100, most_of_tenant: int = 100) -> None:
         self.heads = Heads()
-        self.feed = Feed(self.heads, lambda: 0, most, most_of_tenant)
+        self.bus = MemoryBus()
+        self.feed = Feed(self.heads, self.bus, lambda: 0, most, most_of_tenant)
         self.boards: dict[str, Board] = {}
 
     def board(self, topic: str) -> Board:
@@ -170,6 +174,11 @@ class Bench:
         return self.feed.follow(tenant, topics, self.board, after, pace)
 
     def commit(self, **state: int) -> None:
+        self.commit_untold(**state)
+        self.bus.publish(Notice(TENANT, self.heads.number))
+
+    def commit_untold(self, **state: int) -> None:
+        """The bus may lose anything."""
         self.heads.number += 1
         for board in self.boards.values():
             board.state |= state
@@ -186,6 +195,37 @@ async def running(bench: Bench, body: Any) -> None:
 
 async def taken(follower: Follower, client: Client) -> Record:
     return client.take(await follower.next())
+
+
+def test_what_the_bus_tells_is_not_asked_for_and_what_it_lost_is_found_s291(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A topic that nothing was committed for is left alone: neither it nor the record is asked."""
+    monkeypatch.setattr(module, "AGAIN_S", 3_600.0)
+    monkeypatch.setattr(module, "HEARD_S", 3_600.0)
+
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet", "waiting") as one:
+            client = Client()
+            await taken(one, client)
+            await taken(one, client)
+            asked, looks = bench.heads.asked, bench.board("fleet").looks
+            for number in range(3):
+                await asyncio.sleep(3 * module.TICK_S)
+                assert bench.board("fleet").looks == looks + number
+                bench.commit(a=number)
+                await taken(one, client)
+                await taken(one, client)
+            assert bench.heads.asked == asked
+            bench.commit_untold(a=10)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(one.next(), 3 * module.TICK_S)
+            monkeypatch.setattr(module, "HEARD_S", 0.25)
+            await taken(one, client)
+            assert client.records["node", "a"]["value"] == 10
+            assert bench.heads.asked > asked
+
+    asyncio.run(running(Bench(), body))
 
 
 def test_two_followers_are_told_the_same_and_asked_for_once_s291() -> None:
