@@ -2,7 +2,8 @@
 
 Law: it never stands still and never counts twice. While a database is away it waits and tries again. A batch
 that fails otherwise is folded again, then in halves until the culprit stands alone; then only the folds that
-fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch.
+fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch, and while
+far more comes in than it can fold it rests (`giving_way.py`).
 Nothing is done twice: a tenant is claimed before anything of it is read, and kept while it has work, for what
 is remembered of it serves the next batch; who falls behind with several offers them to others by turns.
 """
@@ -14,6 +15,7 @@ import logging
 from collections.abc import Sequence
 from itertools import combinations
 
+from observatory.daemons.giving_way import GivingWay
 from observatory.daemons.reading import Reading, time_of
 from observatory.daemons.waking import woken
 from observatory.errors import NotDurable
@@ -52,6 +54,7 @@ class Projector:
         self._claims: dict[str, tuple[float, float]] = {}  # tenant -> when claimed, when last folded
         self._stale: set[str] = set()  # tenants that somebody else came on with since we folded them
         self._look_at = 0.0
+        self._giving_way = GivingWay()
         self._wake = asyncio.Event()
         self.skipped = 0
 
@@ -65,6 +68,7 @@ class Projector:
         loop = asyncio.get_running_loop()
         refresh_at, pause_s = loop.time() + REFRESH_S, 0.25
         while True:
+            began = loop.time()
             try:
                 moved = await self.round()
             except NotDurable as error:
@@ -79,6 +83,13 @@ class Projector:
                 self._reading.forget()
             if not moved:
                 await self._rest()
+            elif rest_s := self._rest_s(began, loop.time()):
+                await asyncio.sleep(rest_s)
+
+    def _rest_s(self, began: float, now: float) -> float:
+        mine = [one for one in self._claims if one in self._cursors and one in self._heads]
+        head, cursor = sum(self._heads[one] for one in mine), sum(self._cursors[one] for one in mine)
+        return self._giving_way.rest_s(now, now - began, head, cursor)
 
     async def _rest(self) -> None:
         """Until a commit is told of, or it is time to look for one."""

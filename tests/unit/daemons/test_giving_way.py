@@ -1,0 +1,50 @@
+"""When the analyst rests, told by a simulation: a rate comes in, pages are folded, rests are kept."""
+
+import pytest
+
+from observatory.daemons.giving_way import FAR, LONGEST_S, GivingWay
+
+PAGE, FOLDS = 500, 2_000.0  # messages a round, and a second
+
+
+def play(rates: list[tuple[float, float]], backlog: int = 0) -> tuple[float, float, int]:
+    """Rates and how long each lasts. Seconds worked, seconds rested, how far behind at the end."""
+    way, now, head, cursor, worked, rested = GivingWay(), 0.0, float(backlog), 0.0, 0.0, 0.0
+    for rate, lasts_s in rates:
+        until = now + lasts_s
+        while now < until:
+            page = min(PAGE, head - cursor)
+            took = max(page / FOLDS, 0.075)  # it looks for more no sooner
+            now, head, cursor, worked = now + took, head + rate * took, cursor + page, worked + took
+            rest = way.rest_s(now, took, int(head), int(cursor))
+            now, head, rested = now + rest, head + rate * rest, rested + rest
+    return worked, rested, int(head - cursor)
+
+
+@pytest.mark.parametrize("rate", [100, 1_000, 1_900, 2_500, 3_500])
+def test_what_can_nearly_be_kept_up_with_is_chased_without_rest(rate: float) -> None:
+    assert play([(rate, 60)])[1] == 0
+
+
+@pytest.mark.parametrize("rate", [5_000, 10_000, 50_000])
+def test_far_more_than_can_be_folded_leaves_most_of_the_time_to_whoever_commits_s197(rate: float) -> None:
+    worked, rested, behind = play([(rate, 60)])
+    assert rested > 2 * worked and behind > FAR
+    assert worked > 5, "and it goes on all the same"
+
+
+def test_when_less_comes_it_catches_up_at_once() -> None:
+    _, rested, behind = play([(10_000, 10), (500, 90)])
+    assert behind <= FAR / 10
+    assert rested < 10
+
+
+def test_a_backlog_alone_is_no_reason_to_rest() -> None:
+    assert play([(0, 100)], backlog=100_000)[1] == 0
+    assert play([(1_000, 100)], backlog=100_000)[1] == 0
+
+
+def test_no_rest_is_long() -> None:
+    way = GivingWay()
+    way.rest_s(0.0, 1.0, 10_000, 0)
+    assert way.rest_s(60.0, 60.0, 10_000_000, 500) == LONGEST_S
