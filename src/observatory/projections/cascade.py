@@ -305,7 +305,7 @@ class Cascade:
             if answer in among:
                 told[answer].append(Edge("message", WEIGHTS["message"], seq, 0))
         return {
-            seq: sorted(edges, key=lambda edge: (-edge.weight, edge.from_seq))[:EVIDENCE]
+            seq: sorted(edges, key=lambda one: (-one.weight, one.from_seq, one.kind))[:EVIDENCE]
             for seq, edges in told.items()
         }
 

@@ -258,21 +258,14 @@ class _Folded:
                 version = max(version, hold.get("released_seq") or 0)
                 gate, reason = ("none", "open", "approved")[hold["gate"]], hold["reason"]
             orphan = place in self.orphans and place != anchor
-            nodes.append(
-                face
-                | {
-                    "version": version,
-                    "gate": gate,
-                    "held_because": reason,
-                    "cost": round(self.costs.cost[seq], 9),
-                    "branch_cost": round(branch[place], 9),
-                    "parent": None if parent is None else names[parent],
-                    "depth": depth[place],
-                    "is_root": parent is None and not orphan,
-                    "orphan": place in self.orphans,
-                    "flags": self._flags(place, place in attached, orphan, place in circles),
-                }
-            )
+            node = face.copy()
+            node["version"] = version
+            node["gate"], node["held_because"] = gate, reason
+            node["cost"], node["branch_cost"] = round(self.costs.cost[seq], 9), round(branch[place], 9)
+            node["parent"], node["depth"] = None if parent is None else names[parent], depth[place]
+            node["is_root"], node["orphan"] = parent is None and not orphan, place in self.orphans
+            node["flags"] = self._flags(place, place in attached, orphan, place in circles)
+            nodes.append(node)
             edges += [
                 {"from": names[up], "to": names[place], "kind": weave.kinds[up, place]}
                 for up in weave.up[place]

@@ -264,7 +264,9 @@ class Infection:
                 seq,
                 seq in self.strong,
                 (self._weight(seq) or 1) / FULL,
-                sorted(edges, key=lambda edge: (edge.kind != "source", -edge.weight, edge[2:]))[:EVIDENCE],
+                sorted(edges, key=lambda one: (one.kind != "source", -one.weight, one[2:], one.kind))[
+                    :EVIDENCE
+                ],
             )
             for seq, edges in found.items()
         ]
