@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from observatory.daemons import sealer
 from observatory.daemons.log_key import Keyring, Mark, Marks
 from observatory.errors import StatementFailed
 from observatory.gateway import checkpoints
@@ -97,6 +98,29 @@ def test_proofs_of_any_event_at_any_signed_size_hold_s353(desk: Desk) -> None:
             assert merkle.verify_inclusion(leaves[index], index, size, proof, root)
     proof = house.read(tree.consistency(HOME_TENANT, first.size, last.size))
     assert merkle.verify_consistency(first.size, last.size, first.root, last.root, proof)
+
+
+def test_who_comes_second_leaves_a_tenant_to_the_faster_one_and_takes_it_when_that_is_gone_s362(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S362: two gateways do not read each other's work again and again; nor is anything left unsigned."""
+    house, clock = desk.house, [1_000.0]
+    monkeypatch.setattr("observatory.daemons.sealer.time.monotonic", lambda: clock[0])
+    second = Desk(house, desk.path.parent)
+    desk.look()
+    second.look()
+    say(house)
+    desk.look()
+    say(house)
+    known = desk.checkpoint()
+    house.read(second.sealer.look(is_patient=True))  # finds that the first one was here
+    house.read(second.sealer.look(is_patient=True))
+    assert desk.checkpoint() == known
+    clock[0] += sealer.THEIRS_S  # and the first one says nothing more
+    while house.read(second.sealer.look(is_patient=True)):
+        pass
+    found = desk.checkpoint()
+    assert found is not None and found.size == len(house.trail_of())
 
 
 def test_two_sealers_make_one_line_of_checkpoints_s362(desk: Desk, tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ MANY = 1_000  # so many unsigned events are not waited for
 PACE_S = 0.25  # fewer are, so long: one checkpoint is for all of them
 LOOK_S = 0.5  # rows whose notice was lost
 PROMISED_S = 1.0
+# Of several gateways one seals a tenant as long as it keeps up; who comes second looks again after so long.
+THEIRS_S = 0.4
 # What rows raise that somebody bent: the log is broken, and it is that tenant's alone.
 BENT = (LogBroken, TypeError, ValueError, OverflowError)
 log = logging.getLogger("observatory.sealer")
@@ -67,6 +69,7 @@ class Sealer:
         self._watch = Watch(house.store)
         self._logs: dict[str, Known] = {}
         self._behind: dict[str, float] = {}
+        self._theirs: dict[str, float] = {}  # tenants another gateway has just sealed, and until when it may
         self._moved, self._urgent = asyncio.Event(), asyncio.Event()
         self._turn = asyncio.Lock()  # a key changes between two looks, never within one
         self.refused: dict[str, Refusal] = {}
@@ -114,7 +117,7 @@ class Sealer:
             group.create_task(self._listen())
             while True:
                 try:
-                    is_behind = await self.look()
+                    is_behind = await self.look(is_patient=True)
                 except ObservatoryError as error:  # the database is away, or stopping: found again next time
                     log.warning("the log waits to be signed: %s", error)
                     is_behind = False
@@ -135,18 +138,21 @@ class Sealer:
             if notice.sequence_number >= size + MANY:
                 self._urgent.set()
 
-    async def look(self) -> bool:
-        """Sign what is not signed; whether more waits already."""
+    async def look(self, is_patient: bool = False) -> bool:
+        """Sign what is not signed; whether more waits already. Who is patient leaves a tenant to the gateway
+        that sealed it just now."""
         async with self._turn:
-            return await self._look()
+            return await self._look(is_patient)
 
-    async def _look(self) -> bool:
+    async def _look(self, is_patient: bool) -> bool:
         self._looks.look()
         ring = self.keyring
         if ring is not None and await asyncio.to_thread(ring.refresh):
             self._logs.clear()
         steps, is_behind = [], False
         for tenant_id, head in await self._watch.awake():
+            if is_patient and self._theirs.get(tenant_id, 0.0) > time.monotonic():
+                continue
             try:
                 found = await self._next(tenant_id, head)
             except (ObservatoryError, *BENT) as error:
@@ -208,8 +214,14 @@ class Sealer:
     def reopen(self, tenant_id: str) -> None:
         """A witness contradicts: the log is opened anew before anything more of it is signed."""
         self._logs.pop(tenant_id, None)
+        self._theirs.pop(tenant_id, None)
         self._watch.wake(tenant_id)
         self._moved.set()
+
+    def _leave(self, tenant_id: str) -> None:
+        """Read anew, and not at once: whoever was faster goes on as a rule."""
+        self._logs.pop(tenant_id, None)
+        self._theirs[tenant_id] = time.monotonic() + THEIRS_S
 
     def _refuse(self, tenant_id: str, refusal: Refusal) -> None:
         self._logs.pop(tenant_id, None)
@@ -220,7 +232,7 @@ class Sealer:
     async def _step(self, tenant_id: str, known: Known, head: int) -> _Step | None:
         kept = await self._rows.checkpoint(tenant_id)
         if (kept.size if kept else 0) != known.size or (kept and kept.root != known.root):
-            self._logs.pop(tenant_id, None)  # another gateway sealed, or the record is another by now
+            self._leave(tenant_id)  # another gateway sealed, or the record is another by now
             return None
         edge = known.edge.copy()
         count = min(max(PAGE, known.noted - edge.size), head - edge.size)
@@ -235,7 +247,7 @@ class Sealer:
             await asyncio.to_thread(self.marks.advance, marks)
         except Backwards:  # whoever shares the key signed further just now
             for step in steps:
-                self._logs.pop(step.tenant_id, None)
+                self._leave(step.tenant_id)
             return True
         except OSError as error:
             raise StoreError(f"what is signed cannot be noted: {error.strerror}") from error
@@ -260,7 +272,7 @@ class Sealer:
             tenant_id, [checkpoints.seal(who, draft, time.time_ns())]
         )
         if verdicts[0].code != 200:
-            self._logs.pop(tenant_id, None)  # read anew: somebody was faster, or nothing can be stored now
+            self._leave(tenant_id)  # somebody was faster, or nothing can be stored now
             return
         known.edge, known.root = step.edge, step.root
         if first is not None:

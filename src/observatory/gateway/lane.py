@@ -35,7 +35,8 @@ KNOWN_TENANTS = 32
 WORTH = 16
 # So much is thought about before it is seen whether the writing is done and waits for more.
 STRIDE = 400
-# A tenant somebody else appends to as well is run under the lock for so many batches: foresight would fail.
+# A tenant somebody else appends to as well is run under the lock for a while: foresight would fail again. For
+# one batch at first, for twice as many each time it fails once more, half as many each time it holds.
 CAUTION = 32
 
 
@@ -58,7 +59,8 @@ class Lane:
         self._riders = Riders(committer.writer.mixes_tenants)  # acts that add nothing wait here for a batch
         self._stopping = self._over = False
         self._known: dict[str, Memory] = {}
-        self._caution: dict[str, int] = {}
+        self._caution: dict[str, int] = {}  # batches still to be run under the lock
+        self._failed: dict[str, int] = {}  # how many there were after foresight last failed
         self.messages = 0
         self.bytes = 0
         self._thread = threading.Thread(target=self._work, name=f"lane-{number}", daemon=True)
@@ -290,9 +292,12 @@ class Lane:
                 for rider in riders if has_rows else ():
                     rider.is_done = True
                 if job.stands:
+                    if (failed := self._failed.pop(job.tenant_id, 0) // 2) > 1:
+                        self._failed[job.tenant_id] = failed
                     self._count(len(job.items), started)
                     return job.memory.head.sequence_number
-                self._caution[job.tenant_id] = CAUTION
+                self._failed[job.tenant_id] = min(CAUTION, 2 * self._failed.get(job.tenant_id, 1))
+                self._caution[job.tenant_id] = self._failed[job.tenant_id] - 1
             job.known = None
         if not job.items:
             return 0
