@@ -153,10 +153,10 @@ class Memory(msgspec.Struct):
     def touched(self, kind: type[Row]) -> list[Row]:
         return [row for row in self.changed if isinstance(row, kind)]
 
-    def settled(self, since: int | None = None) -> Memory | None:
+    def settled(self, keeps_steps: bool = False) -> Memory | None:
         """Once its rows are built: what the next batch may recall; None when it is too much to keep.
 
-        Its own steps, all numbered after `since`, are kept for a batch that begins before they can be read.
+        Its own steps are kept for a batch that begins before they can be read.
         """
         held = sum(map(len, self.holds.values()))
         if len(self.sessions) + len(self.agents) + len(self.members) + held > KEPT_ROWS:
@@ -164,7 +164,7 @@ class Memory(msgspec.Struct):
         for row in self.changed:
             row.dirty = False
         self.steps = {}
-        if since is None:
+        if not keeps_steps:
             self.fresh = {}
         self.changed = []
         self.rows, self.fleet, self.raws, self.payloads = {}, {}, {}, set()  # read anew by who names them

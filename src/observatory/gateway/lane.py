@@ -123,9 +123,8 @@ class Lane:
                     self._wanted = 1 if self._writing is None else WORTH
                     self._ready.wait()
                 tenant_id = self._turn.popleft()
-                if (
-                    tenant_id in self._waiting or tenant_id in self._riders
-                ):  # its acts may have ridden already
+                # Its acts may have ridden with another's batch by now.
+                if tenant_id in self._waiting or tenant_id in self._riders:
                     self._open = tenant_id
                     return Job(tenant_id)
 
@@ -230,7 +229,7 @@ class Lane:
         if job.is_ahead and job.memory is not None and job.base is not None:
             try:
                 job.finished = self._committer.writer.finish(job.base, job.memory, job.changes)
-                job.known = job.memory.settled(job.base.sequence_number)
+                job.known = job.memory.settled(keeps_steps=True)
             except Exception:  # noqa: BLE001 - as above: the lock's way finds the culprit
                 job.finished = job.known = None
         with self._ready:
@@ -339,13 +338,9 @@ class Lane:
         verdicts = [one if isinstance(one, Verdict) else next(rest) for one in job.judged]
         finished, start = [parcel for rider in riders for parcel in rider.answered()], 0
         for part in job.parts:
-            end = start + part.count
-            parcel = part.parcel
-            parcel.verdicts[part.offset : part.offset + part.count] = verdicts[start:end]
-            parcel.missing -= part.count
-            if parcel.missing == 0:
-                finished.append(parcel)
-            start = end
+            if part.answer(verdicts[start : start + part.count]):
+                finished.append(part.parcel)
+            start += part.count
         self._committer.done(job.tenant_id, sequence, finished)
 
     def _run_locked(

@@ -49,6 +49,12 @@ class Part:
         self.has_acts = judge is None and any(type(item) is Act for item in items)
         self.rides = self.has_acts and all(type(item) is Act and item.rides for item in items)
 
+    def answer(self, verdicts: Sequence[Verdict]) -> bool:
+        """Whether its parcel is whole now."""
+        self.parcel.verdicts[self.offset : self.offset + self.count] = verdicts
+        self.parcel.missing -= self.count
+        return self.parcel.missing == 0
+
     def judged(self) -> list[Submission | Verdict]:
         if self._judge is None:
             return list(self._items)

@@ -9,7 +9,6 @@ answer leaves after a commit with synchronous_commit=on. A commit whose outcome 
 from __future__ import annotations
 
 import asyncio
-import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -26,6 +25,7 @@ from observatory.ports import Finished, Notice
 from observatory.state import Changes, Memory, Wants
 from observatory.store import tables
 from observatory.store.leases_postgres import PostgresLeases
+from observatory.store.plans import FORGET_PLANS, Plans
 from observatory.store.postgres_append import NAME_TENANT, PostgresReading, PostgresTransaction, finished
 from observatory.store.reads import Reads
 from observatory.store.shapes import PostgresShape
@@ -35,11 +35,6 @@ ROLE = "observatory_app"
 CHANNEL = "observatory"
 OLDEST = 140_000
 COMMAND_TIMEOUT_S = 30
-# Plans are kept for so long. On an empty table one index is as good as another, and the one taken then may
-# walk through all of a tenant for every row that is asked for (a page of 500 took 0.7 s of CPU); PostgreSQL
-# itself thinks it over when the table was analysed, a minute or two after the first rows.
-PLANS_S, FORGET_PLANS = 0.5, "DISCARD PLANS"
-MOST_CONNECTIONS = 64
 DIALECT = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
 # Data the database refuses: 22 data, 23 constraint, 54 limits, 42501 a row of another tenant. All else is
 # the medium or the house, and no reason to refuse a message for good.
@@ -98,24 +93,6 @@ def translated(error: BaseException) -> Exception:
     return NotDurable(f"the database cannot be written now: {type(error).__name__} {code}".rstrip())
 
 
-class _Plans:
-    """When the plans of connections were made, by the server's process."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, float] = {}
-
-    def are_old(self, connection: asyncpg.Connection) -> bool:
-        """Once; then they are made anew."""
-        pid, now = connection.get_server_pid(), time.monotonic()
-        if now - self._made.get(pid, 0.0) < PLANS_S:
-            return False
-        self._made.pop(pid, None)
-        self._made[pid] = now
-        if len(self._made) > MOST_CONNECTIONS:  # those that are gone, oldest first
-            del self._made[next(iter(self._made))]
-        return True
-
-
 class _Lane:
     """One thread's loop and connection; made and used in that thread only."""
 
@@ -123,7 +100,7 @@ class _Lane:
         self._url = url
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: asyncpg.Connection | None = None
-        self._plans = _Plans()
+        self._plans = Plans()
 
     def wait(self, awaitable: Awaitable[T]) -> T:
         if self._loop is None:
@@ -235,7 +212,7 @@ class PostgresStore(Reads, PostgresLeases):
         self._looking = [_Lane(url) for _ in range(lanes)]
         self._pool: asyncpg.Pool | None = None
         self._spelt: WeakKeyDictionary[Executable, Spelt] = WeakKeyDictionary()
-        self._plans = _Plans()
+        self._plans = Plans()
 
     mixes_tenants = False
 

@@ -176,7 +176,7 @@ def test_a_batch_is_recalled_with_its_own_steps_and_no_older_ones() -> None:
     old, new = (Step(name, 1, b"", "s", name, "msg_1", "held", ()) for name in ("old", "new"))
     before.steps["old"], before.fresh["new"] = old, new
     assert before.step("old") is old and before.step("new") is new and before.step("none") is None
-    known = before.settled(0)
+    known = before.settled(keeps_steps=True)
     assert known is not None
     after = empty_memory()
     after.recall(known, is_pending=True)
