@@ -7,144 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from observatory.bus.memory import MemoryBus
 from observatory.daemons import feed as module
 from observatory.daemons.feed import Feed, FeedFull, Follower, Pace
-from observatory.daemons.feed_channel import Channel, Key, Look, Record, frame
+from observatory.daemons.feed_channel import Record
 from observatory.errors import NotDurable, StoreError
 from observatory.ports import Notice
-
-TENANT = "tnt_default"
-
-
-class Client:
-    """What the guide tells a reader to do with frames."""
-
-    def __init__(self) -> None:
-        self.records: dict[Key, Record] = {}
-        self.versions: dict[Key, int] = {}
-        self.kinds: list[str] = []
-        self.seq = 0
-
-    def take(self, data: bytes) -> Record:
-        told: Record = msgspec.json.decode(data)
-        self.kinds.append(told["type"])
-        assert told["seq"] >= self.seq
-        self.seq = told["seq"]
-        if told["type"] == "snapshot":
-            self.records.clear()
-            self.versions.clear()
-        for item in told["items"]:
-            key, version = (item["kind"], item["id"]), item.pop("version")
-            assert version > self.versions.get(key, -1) or self.records.get(key) == item
-            self.versions[key] = version
-            if item.pop("removed", False):
-                self.records.pop(key, None)
-            else:
-                self.records[key] = item
-        return told
-
-
-class Board:
-    """A source that shows what it is told to show."""
-
-    def __init__(self) -> None:
-        self.state: dict[str, int] = {}
-        self.head = 0
-        self.error: Exception | None = None
-        self.looks = self.closed = 0
-
-    async def look(self, head: int, now_ns: int, again: bool) -> Look:
-        self.looks += 1
-        if self.error is not None:
-            raise self.error
-        return Look(records(self.state), whole=True)
-
-    async def close(self) -> None:
-        self.closed += 1
-
-
-def records(state: dict[str, int]) -> list[Record]:
-    return [{"kind": "node", "id": name, "value": value} for name, value in state.items()]
-
-
-def channel(removals: int = 5_000) -> Channel:
-    return Channel(TENANT, "fleet", Board(), removals)
-
-
-def told(made: Channel, since: int | None) -> bytes:
-    missed = None if since is None else made.since(since)
-    if missed is None:
-        return frame("snapshot", made, "", made.whole())
-    return frame("delta", made, "", missed)
-
-
-states = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), max_size=6)
-
-
-@given(st.lists(st.tuples(states, st.booleans(), st.integers(0, 2), st.booleans()), min_size=1), st.data())
-@settings(max_examples=200, deadline=None)
-def test_whoever_reads_whenever_has_the_present_state_s284(
-    story: list[tuple[dict[str, int], bool, int, bool]], data: st.DataObject
-) -> None:
-    """S284, S286: snapshot and deltas, read at any moments, add up to what is there; versions only rise."""
-    made, client, heard, head = channel(removals=data.draw(st.integers(0, 3))), Client(), None, 0
-    before: dict[str, int] = {}
-    for state, whole, committed, reads in story:
-        head += committed
-        gone = [("node", name) for name in before if name not in state]
-        made.fold(Look(records(state), () if whole else gone, whole), head)
-        before = state
-        if reads:
-            client.take(told(made, heard))
-            heard = made.turn
-            assert client.records == made.records()
-    client.take(told(made, heard))
-    assert list(client.records.values()) != [] or not before
-    assert {key[1]: record["value"] for key, record in client.records.items()} == before
-
-
-@given(st.lists(states, min_size=1), st.integers(0, 12))
-@settings(max_examples=100, deadline=None)
-def test_who_comes_back_with_its_number_has_the_present_state_s287(
-    story: list[dict[str, int]], cut: int
-) -> None:
-    """S287: by what changed since where that is known, else by all there is."""
-    made, client = channel(), Client()
-    for number, state in enumerate(story, 5):
-        made.fold(Look(records(state), whole=True), number)
-        if number - 5 <= cut:
-            client.take(told(made, None))
-    turn = made.turn_at(client.seq)
-    client.take(told(made, turn))
-    assert client.records == made.records()
-
-
-def test_what_only_time_changes_has_a_version_of_its_own_s285() -> None:
-    """S285: one more than before as long as nothing is committed; a record's own number where it has one."""
-    made = channel()
-    made.fold(Look([{"kind": "step", "id": "s", "version": 7, "state": "held"}]), 40)
-    made.fold(Look([{"kind": "step", "id": "s", "version": 7, "state": "late"}]), 40)
-    made.fold(Look([{"kind": "node", "id": "n", "state": "active"}]), 40)
-    made.fold(Look([{"kind": "node", "id": "n", "state": "idle"}]), 40)
-    made.fold(Look([{"kind": "node", "id": "n", "state": "idle"}]), 41)  # nothing changed
-    made.fold(Look([{"kind": "node", "id": "n", "state": "active"}]), 60)
-    versions = [(item["id"], item["version"]) for item in msgspec.json.decode(b"[" + made.whole() + b"]")]
-    assert versions == [("s", 8), ("n", 60)] and made.turn == 5
-
-
-def test_a_removal_no_longer_known_makes_a_reader_begin_again_s286() -> None:
-    made = channel(removals=1)
-    made.fold(Look(records({"a": 1, "b": 1, "c": 1}), whole=True), 1)
-    made.fold(Look(records({"b": 1, "c": 1}), whole=True), 2)
-    assert made.since(1) == b'{"kind":"node","id":"a","version":2,"removed":true}'
-    made.fold(Look(records({"c": 1}), whole=True), 3)
-    assert made.since(1) is None and made.turn_at(2) is None
-    missed = made.since(2)
-    assert missed is not None and b'"b"' in missed
+from tests.unit.daemons.following import TENANT, Board, Client
 
 
 class Heads:
