@@ -67,7 +67,13 @@ MODEL: Final = (
     "model",
 )
 PROVIDER: Final = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
-TOOL: Final = ("gen_ai.tool.name", "tool.name", "tool_name", "traceloop.entity.name")
+TOOL: Final = (
+    "gen_ai.tool.name",
+    "tool.name",
+    "tool_name",
+    "traceloop.entity.name",
+    "gen_ai.data_source.id",  # what a retrieval asks
+)
 TOOL_INPUT: Final = (
     "gen_ai.tool.call.arguments",
     "tool.parameters",

@@ -70,7 +70,7 @@ def made(names: Iterable[str]) -> Wording:
         agent_version=told(words.AGENT_VERSION),
         model=told(words.MODEL),
         provider=told(words.PROVIDER),
-        tool=told((*words.TOOL, "gen_ai.data_source.id")),
+        tool=told(words.TOOL),
         tool_input=told(words.TOOL_INPUT),
         tool_output=told(words.TOOL_OUTPUT),
         answer=told(words.ANSWER),

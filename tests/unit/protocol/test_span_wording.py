@@ -12,7 +12,7 @@ from observatory.protocol.message import Message
 from observatory.protocol.span_events import steps_of_logs
 from observatory.protocol.span_values import in_short, one_line
 from observatory.protocol.span_wording import KEPT, WIDEST, _kept, made, wording_of
-from tests.unit.protocol.telling import CLAUDE, Json, log, span, steps_of
+from tests.unit.protocol.telling import CLAUDE, Json, bodies, log, span, steps_of
 
 LIMITS = Limits(message_bytes=1 << 20)
 
@@ -29,6 +29,9 @@ def test_what_no_step_holds_is_counted_by_name_s807() -> None:
     _, tally = steps_of([span(attributes=said)])
     assert tally.unmapped == {"llm.input_messages.N.message.role": 2, "customer.tier": 1}
     assert tally.cut == 1
+    asked = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "handbook"}
+    assert steps_of([span("retrieval", attributes=asked)])[1].unmapped == {}
+    assert bodies(span("retrieval", attributes=asked))[0]["action"]["tool_call"] == "handbook"
 
 
 def test_of_many_unread_names_only_so_many_are_counted_apart_s807() -> None:
