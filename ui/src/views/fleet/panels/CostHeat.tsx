@@ -114,14 +114,14 @@ function Grid({ answer, rows }: { answer: HeatmapAnswer; rows: HeatRow[] }) {
         ))}
       </div>
       <p className={classes.axis} aria-hidden>
-        <span>{clock(Date.parse(columns[0] ?? ""))}</span>
         <span className={classes.scale}>
-          $0{" "}
+          $0
           {[1, 2, 3, 4, 5, 6].map((step) => (
             <i key={step} data-warmth={step} />
-          ))}{" "}
+          ))}
           {money(most)}
         </span>
+        <span>{clock(Date.parse(columns[0] ?? ""))}</span>
         <span>now</span>
       </p>
       <div className={classes.detail} aria-live="polite">
