@@ -40,27 +40,41 @@ def _key(number: int) -> int:
     return number * 0x9E3779B97F4A7C15 % (1 << 62)
 
 
-def rows(shape: str, seq: int, count: int, stride: int) -> dict[str, dict[str, Any]]:
-    """Every so many steps one of those that the claim reaches; what lies between is said by others."""
-    if (seq - 1) % stride:
-        width = 200 * stride  # sessions of others, at once: none of them hangs on a step the claim reached
-        return _rows(seq, SESSIONS + 1 + seq % width, seq - width, seq - width if seq % 3 == 0 else 0)
+def session_of(shape: str, seq: int, count: int, stride: int) -> int:
     number = (seq - 1) // stride + 1
-    each = max(1, count // SESSIONS)
-    session = {
+    if (seq - 1) % stride:
+        return SESSIONS + 1 + seq % (200 * stride)
+    return {
         SHAPES[0]: 1,
         SHAPES[1]: (number - 1) % SESSIONS + 1,
-        SHAPES[2]: (number - 1) // each + 1,
+        SHAPES[2]: (number - 1) // max(1, count // SESSIONS) + 1,
     }[shape]
-    parent = number - (SESSIONS if shape == SHAPES[1] else 1)
-    used = 0
-    if number % 3 == 0:
-        # In a row a claim is taken from the one who said it last, else from its source.
-        used = number - 3 if shape == SHAPES[2] and number > 3 else 1
-    return _rows(seq, session, (parent - 1) * stride + 1, (used - 1) * stride + 1 if used else 0)
 
 
-def _rows(seq: int, session: int, parent: int, used: int) -> dict[str, dict[str, Any]]:
+def rows(shape: str, seq: int, count: int, stride: int) -> dict[str, list[dict[str, Any]]]:
+    """Every so many steps one of those that the claim reaches; what lies between is said by others."""
+    number = (seq - 1) // stride + 1
+    if (seq - 1) % stride:
+        width = 200 * stride  # sessions of others, at once: none of them hangs on a step the claim reached
+        parent = seq - width
+        used = parent if seq % 3 == 0 else 0
+    else:
+        parent = (number - (SESSIONS if shape == SHAPES[1] else 1) - 1) * stride + 1
+        used = 0
+        if number % 3 == 0:
+            # In a row a claim is taken from the one who said it last, else from its source.
+            used = ((number - 3 if shape == SHAPES[2] and number > 3 else 1) - 1) * stride + 1
+    session = session_of(shape, seq, count, stride)
+    made = _rows(seq, session, parent, used)
+    for above, key, child, kind in ((parent, _key(parent), seq, "declared"), (used, 0, 0, "use")):
+        from_no = session_of(shape, above, count, stride) if above > 0 else session
+        if from_no != session:
+            row = {"from_no": from_no, "session_no": session, "parent_key": key, "seq": child, "kind": kind}
+            made.setdefault("insight_crossings", []).append(row)
+    return made
+
+
+def _rows(seq: int, session: int, parent: int, used: int) -> dict[str, list[dict[str, Any]]]:
     agent = seq % AGENTS + 1
     step = {
         "seq": seq, "name_key": _key(seq), "span_key": -_key(seq), "session_no": session, "agent_no": agent,
@@ -73,16 +87,18 @@ def _rows(seq: int, session: int, parent: int, used: int) -> dict[str, dict[str,
         "cluster_id": None, "at_ns": seq, "fact_key": _key(seq), "subject_key": None, "subject": None,
         "value": None, "text": f"what step {seq} found",
     }  # fmt: skip
-    made: dict[str, dict[str, Any]] = {"insight_steps": step, "insight_facts": fact}
+    made: dict[str, list[dict[str, Any]]] = {"insight_steps": [step], "insight_facts": [fact]}
     if parent > 0:
-        made["insight_links"] = {
-            "seq": seq, "parent_key": _key(parent), "kind": "declared", "session_no": session
-        }  # fmt: skip
+        made["insight_links"] = [
+            {"seq": seq, "parent_key": _key(parent), "kind": "declared", "session_no": session}
+        ]
     if used > 0:
-        made["insight_uses"] = {
-            "fact_id": fact_number(used, 0), "seq": seq, "kind": "exact", "weight": 1.0, "agent_no": agent,
-            "session_no": session, "copy_id": fact_number(seq, 0),
-        }  # fmt: skip
+        made["insight_uses"] = [
+            {
+                "fact_id": fact_number(used, 0), "seq": seq, "kind": "exact", "weight": 1.0,
+                "agent_no": agent, "session_no": session, "copy_id": fact_number(seq, 0),
+            }
+        ]  # fmt: skip
     return made
 
 
@@ -91,9 +107,9 @@ async def fill(derived: SqliteDerived, shape: str, count: int, stride: int) -> N
         until = min(start + PAGE, count * stride)
         tables: dict[str, list[dict[str, Any]]] = {}
         for seq in range(start + 1, until + 1):
-            for table, row in rows(shape, seq, count, stride).items():
-                tables.setdefault(table, []).append(row)
-        puts = [Put(table, found) for table, found in tables.items()]
+            for table, found in rows(shape, seq, count, stride).items():
+                tables.setdefault(table, []).extend(found)
+        puts = [Put(table, one) for table, one in tables.items()]
         await derived.apply(TENANT, start, until, 1, puts, [])
 
 

@@ -17,6 +17,7 @@ from litestar.params import FromPath, QueryParameter
 from observatory.api.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, make_cursor, read_cursor
 from observatory.api.containing import contained
 from observatory.api.fact_shapes import Names
+from observatory.api.following import MOST_ROUNDS, follow
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.insight.cascade import Spot
@@ -31,7 +32,6 @@ from observatory.state import Principal
 Row = dict[str, Any]
 MOST_STEPS = 200_000  # looked at for one answer; beyond it the answer says that there is more
 MOST_ANCESTORS = 50_000
-MOST_ROUNDS = 1_000  # sessions one after the other
 MOST_LISTED = 200  # facts, sessions of one answer
 LONGEST_PATH = 50
 MINUTE = 60_000_000_000
@@ -108,17 +108,11 @@ async def spot_of(house: House, who: Principal, step: str, session: str | None) 
 
 async def cascade_of(house: House, who: Principal, spot: Spot) -> tuple[Cascade, bool]:
     """Session by session as it goes on. A child may have come a little before its parent."""
-    found, left, cut = Cascade(spot.seq, spot.session_no), MOST_STEPS, False
+    found, derived = Cascade(spot.seq, spot.session_no), house.derived
     early = spot.at_ns - house.settings.orphan_wait_s * 1_000_000_000
-    after = min(spot.seq, await house.derived.first_since(who.tenant_id, early) or spot.seq)
-    for _ in range(MOST_ROUNDS):
-        wanted = set(sorted(found.wanted)[:500])
-        if not wanted or left <= 0:
-            break
-        down = await house.derived.downstream(who.tenant_id, wanted, after, left)
-        left, cut = left - len(down.steps), cut or down.cut
-        await asyncio.to_thread(found.feed, down, wanted)
-    return found, cut or bool(found.wanted)
+    after = min(spot.seq, await derived.first_since(who.tenant_id, early) or spot.seq)
+    truncated = await follow(found, derived, derived.downstream, who.tenant_id, after, MOST_STEPS)
+    return found, truncated
 
 
 async def _blast(

@@ -18,6 +18,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from observatory.api.answers import Cursor, Limit, Refusal, json, make_cursor, read_cursor
 from observatory.api.fact_shapes import Names
 from observatory.api.facts import Row, about_of, fact_items, fact_row, quoted, told_before
+from observatory.api.following import follow
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.gateway import facts as acts
@@ -31,7 +32,6 @@ from observatory.protocol.rules import Name
 from observatory.state import Principal
 
 MOST_STEPS = 200_000  # looked at for one answer; beyond it the answer says that there is more
-MOST_ROUNDS = 1_000  # sessions one after the other
 MOST_KEYS = 500  # copies whose words are looked for elsewhere
 MOST_LISTED = 200  # copies, later facts, other claims of one answer
 MOST_TARGETS = 200
@@ -125,17 +125,12 @@ async def source_of(house: House, who: Principal, row: FactRow) -> FactRow:
 
 async def infection_of(house: House, who: Principal, source: FactRow) -> tuple[Infection, bool]:
     """Session by session as it spreads. Work of its own goes into a thread: others are served meanwhile."""
-    found, left, cut = Infection(source.fact_id, source.session_no), MOST_STEPS, False
-    for _ in range(MOST_ROUNDS):
-        wanted = set(sorted(found.wanted)[:500])
-        if not wanted or left <= 0:
-            break
-        spread = await house.derived.spread(who.tenant_id, wanted, source.seq, left)
-        left, cut = left - len(spread.steps), cut or spread.cut
-        await asyncio.to_thread(found.feed, spread, wanted)
+    found = Infection(source.fact_id, source.session_no)
+    derived = house.derived
+    truncated = await follow(found, derived, derived.spread, who.tenant_id, source.seq, MOST_STEPS)
     if found.wanted:  # not all of it was looked at: what follows from the rest is told
         await asyncio.to_thread(found.finish)
-    return found, cut or bool(found.wanted)
+    return found, truncated
 
 
 class Whole(NamedTuple):

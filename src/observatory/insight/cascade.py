@@ -35,12 +35,13 @@ class Downstream(NamedTuple):
     """Everything of some sessions past a number."""
 
     steps: Sequence[Row]
-    # (fact, its step)
+    # (fact, its session)
     facts: Sequence[tuple[int, int]]
     # Of facts of these sessions, wherever they were used: (fact, step, kind, weight, session of the step)
     uses: Sequence[tuple[int, int, str, float, int]]
-    # Children in other sessions of steps of these: (parent, child, session of the child, kind of the link)
-    abroad: Sequence[tuple[int, int, int, str]]
+    # Children in other sessions of steps of these, which may be among these too:
+    # (parent, child, session of the child, kind of the link, session of the parent)
+    abroad: Sequence[tuple[int, int, int, str, int]]
     cut: bool
 
 

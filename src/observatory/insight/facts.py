@@ -69,19 +69,30 @@ class StepRow(NamedTuple):
     at_ns: int
 
 
+class Crossing(NamedTuple):
+    """A link into another session."""
+
+    from_no: int
+    session_no: int
+    parent_key: int
+    seq: int
+    kind: str
+
+
 class Spread(NamedTuple):
     """Everything of some sessions past a number, as the driver gave it: rows are not made anything of."""
 
     steps: Sequence[StepRow]
-    # Children of these steps, in any session: (key of the parent, child's number, child's session). There may
-    # be others among them.
+    # Links of these steps: (key of the parent, child's number, child's session).
     links: Sequence[tuple[int, int, int]]
-    # Facts that these steps added.
-    facts: Sequence[tuple[int]]
+    # Facts that these steps added, and their session.
+    facts: Sequence[tuple[int, int]]
     # Of these facts, wherever they were used.
     uses: Sequence[UseRow]
     # Whether there was more than the bound.
     cut: bool
+    # Links of steps of other sessions, which may be among these too, to steps of these.
+    abroad: Sequence[Crossing] = ()
 
 
 class FactFilter(NamedTuple):
@@ -124,6 +135,10 @@ class FactReads(Protocol):
 
     async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
         """Numbers from `after` on, the earliest `limit` steps."""
+
+    async def led_to(self, tenant_id: str, sessions: Collection[int], after: int) -> dict[int, int]:
+        """Sessions that links past a number, and uses of facts, lead to from these, and from those, and so
+        on, the nearest first, up to a bound; and how many steps from that number on each has."""
 
     async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
         """Beliefs on subjects that were given more than one value, newest first."""

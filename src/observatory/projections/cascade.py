@@ -115,7 +115,9 @@ class Cascade:
             if (parent, seq) not in ahead:
                 self._link(parent, seq, LINKS.get(how, "parent"), again)
         self._span(spanned, new, again)
-        for parent, seq, session_no, how in down.abroad:
+        for parent, seq, session_no, how, _ in down.abroad:
+            if session_no in sessions:
+                continue  # its own links came with it
             self._home[seq] = session_no
             if seq not in steps:
                 self._ahead.add((parent, seq))

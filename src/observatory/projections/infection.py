@@ -90,6 +90,8 @@ class Infection:
         self._unturned.append(new)
         self._order = None
         self._link(spread.links, new)
+        abroad = [(key, seq, place) for _, place, key, seq, _ in spread.abroad if place not in sessions]
+        self._link(abroad, new)
         self._facts += (row[0] for row in spread.facts)
         used: set[int] = set()
         for use in spread.uses:

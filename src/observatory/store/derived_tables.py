@@ -18,6 +18,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    text,
 )
 
 DERIVED_VERSION = "1"
@@ -67,6 +68,20 @@ totals = _table("totals", "session_no agent_no", "session_no:i! agent_no:i! tota
 # Causality as declared: a child and the key of a parent's name (or of its span, `kind` span).
 links = _table(
     "links", "seq parent_key", "seq:i! parent_key:i! kind:t! session_no:i!", "parent_key session_no kind"
+)
+
+# Envelopes that name a span are few: whoever comes later with that span finds them.
+SPANS = text("kind = 'span'")
+Index(
+    "insight_links_spans", links.c.tenant_id, links.c.parent_key, sqlite_where=SPANS, postgresql_where=SPANS
+)
+# What leads from one session into another: a link with its parent's session in front, once both steps are
+# known; of uses of its facts only that there are any (`kind` use, nought for key and number). So children
+# elsewhere are found without looking for the name of every step, and sessions before they are wanted.
+crossings = _table(
+    "crossings",
+    "from_no session_no parent_key seq kind",
+    "from_no:i! session_no:i! parent_key:i! seq:i! kind:t!",
 )
 
 # Counters by minute (at_ns // 60e9): what the map's rates, its replay and the cost heatmap are made of.

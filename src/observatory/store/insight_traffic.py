@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import and_, case, func, literal_column, select
 
 from observatory.insight.traffic import AgentMinute, Child, EdgeSum, Fork, SecondCount
 from observatory.store.derived_tables import agent_minutes, edge_minutes, links, seconds, steps
@@ -17,6 +17,7 @@ MOST = 500  # values of one IN list
 LOOKED_AT = 20_000
 FAN = 50  # agents of a fork's children that are told
 T = TypeVar("T")
+BY_SPAN = links.c.kind == literal_column("'span'")  # in words: the index of these few is found by no value
 
 
 class Placed(NamedTuple):
@@ -48,18 +49,36 @@ class TrafficReads(Fetches):
             found += [(row[0], _placed(*row[1:])) for row in await self.fetch(tenant_id, query)]
         return found
 
-    async def waiting_for(self, tenant_id: str, keys: Collection[int]) -> dict[int, list[Placed]]:
-        """Steps that named a parent by these keys, by key."""
-        found: dict[int, list[Placed]] = {}
+    async def waiting_for(self, tenant_id: str, keys: Collection[int]) -> dict[int, list[tuple[Placed, str]]]:
+        """Steps that named a parent by these keys, and the kind of the link, by key."""
+        found: dict[int, list[tuple[Placed, str]]] = {}
         joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
         for part in parts(sorted(keys)):
             query = (
-                select(links.c.parent_key, *_PLACED)
+                select(links.c.parent_key, links.c.kind, *_PLACED)
                 .select_from(joined)
                 .where(links.c.tenant_id == tenant_id, links.c.parent_key.in_(part), links.c.kind != "span")
             )
             for row in await self.fetch(tenant_id, query):
-                found.setdefault(row[0], []).append(_placed(*row[1:]))
+                found.setdefault(row[0], []).append((_placed(*row[2:]), row[1]))
+        return found
+
+    async def names_spans(self, tenant_id: str) -> bool:
+        """Whether any step named its parent by a span."""
+        query = select(links.c.seq).where(links.c.tenant_id == tenant_id, BY_SPAN).limit(1)
+        return bool(await self.fetch(tenant_id, query))
+
+    async def waiting_for_spans(
+        self, tenant_id: str, keys: Collection[int]
+    ) -> dict[int, list[tuple[int, int]]]:
+        """Numbers and sessions of steps that named a parent by these spans, by key."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for part in parts(sorted(keys)):
+            query = select(links.c.parent_key, links.c.seq, links.c.session_no).where(
+                links.c.tenant_id == tenant_id, links.c.parent_key.in_(part), BY_SPAN
+            )
+            for row in await self.fetch(tenant_id, query):
+                found.setdefault(row[0], []).append((row[1], row[2]))
         return found
 
     async def agent_minutes(self, tenant_id: str, first: int, last: int) -> list[AgentMinute]:

@@ -19,7 +19,7 @@ from observatory.api.cascade import cascade_of, summed
 from observatory.api.house import House
 from observatory.api.infection import infection_of
 from observatory.insight.cascade import Downstream, Spot, TaintRow
-from observatory.insight.facts import FactRow, Spread, StepRow, UseRow, fact_number
+from observatory.insight.facts import PLACE_BITS, Crossing, FactRow, Spread, StepRow, UseRow, fact_number
 from observatory.insight.seen import Put
 from observatory.projections.cascade import Cascade
 from observatory.state import Principal
@@ -85,6 +85,25 @@ class Mesh:
                         },
                     )  # fmt: skip
 
+        self._cross()
+
+    def _cross(self) -> None:
+        """Whatever leads from one session into another, as the folds tell it."""
+        found: set[tuple[Any, ...]] = set()
+        homes = {row["seq"]: row["session_no"] for row in self.tables["insight_steps"]}
+        having: dict[int, set[int]] = {}
+        for row in self.tables["insight_steps"]:
+            for key in (row["name_key"], row["span_key"]):
+                having.setdefault(key, set()).add(row["session_no"])
+        for row in self.tables["insight_links"]:
+            for home in having.get(row["parent_key"], ()):
+                found.add((home, row["session_no"], row["parent_key"], row["seq"], row["kind"]))
+        for row in self.tables["insight_uses"]:
+            found.add((homes[row["fact_id"] >> PLACE_BITS], row["session_no"], 0, 0, "use"))
+        self.tables["insight_crossings"] = [
+            dict(zip(Crossing._fields, row, strict=True)) for row in sorted(found) if row[0] != row[1]
+        ]
+
     def _add(self, name: str, row: Row) -> None:
         """One row a key, as the store keeps it."""
         key = {"links": ("seq", "parent_key"), "uses": ("fact_id", "seq"), "facts": ("fact_id",)}[name]
@@ -116,7 +135,7 @@ class Mesh:
         return Spread(
             [StepRow(*(row[name] for name in StepRow._fields)) for row in steps],
             links,
-            [(row["fact_id"],) for row in facts],
+            [(row["fact_id"], row["session_no"]) for row in facts],
             [UseRow(*(row[name] for name in UseRow._fields)) for row in uses],
             False,
         )
@@ -128,6 +147,7 @@ class Mesh:
         for row in sorted(links, key=lambda one: (one["seq"], one["parent_key"])):
             parents.setdefault(row["seq"], []).append((row["parent_key"], row["kind"]))
         names = {row["name_key"]: row["seq"] for row in steps}
+        homes = {row["name_key"]: row["session_no"] for row in steps}
         return Downstream(
             [
                 (*(row[name] for name in TaintRow._fields[:-2]), *parent)
@@ -137,7 +157,7 @@ class Mesh:
             [(row["fact_id"], row["seq"]) for row in facts],
             [(row["fact_id"], row["seq"], row["kind"], row["weight"], row["session_no"]) for row in uses],
             [
-                (names[row["parent_key"]], row["seq"], row["session_no"], row["kind"])
+                (names[row["parent_key"]], row["seq"], row["session_no"], row["kind"], homes[row["parent_key"]])
                 for row in links
                 if row["parent_key"] in names and row["kind"] != "span" and row["session_no"] not in sessions
             ],
@@ -169,8 +189,9 @@ def same_blast(mesh: Mesh, spot: Spot, found: Any) -> int:
     while plain.wanted:
         wanted = set(plain.wanted)
         assert again.wanted == wanted
-        plain.feed(mesh.downstream(wanted, spot.seq), wanted)
-        again.feed(mesh.downstream(wanted, spot.seq), wanted)
+        down = mesh.downstream(wanted, spot.seq)
+        plain.feed(cast(Any, down._replace(abroad=[row[:4] for row in down.abroad])), wanted)
+        again.feed(down, wanted)
     tainted, mine = plain.settle(), found.settle()
     # A weight is of a shortest way, of several the first found: the same for rows in the same order.
     assert tuple(again.settle()) == tuple(tainted)

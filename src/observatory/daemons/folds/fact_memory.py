@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from observatory.insight.facts import FactRow
 from observatory.insight.seen import Seen
@@ -27,6 +27,7 @@ from observatory.projections.facts import (
 
 MOST: Final = 512
 ROOMS, MAIL = 8, 8
+RANK: Final = {"declared": 3, "exact": 2, "near": 1}
 _MASK: Final = (1 << 64) - 1
 
 
@@ -183,3 +184,25 @@ class Reach:
     def row(self, agent_no: int) -> dict[str, int | str]:
         mail = ",".join(f"{sender}:{seq}" for sender, seq in self.mail.items())
         return {"agent_no": agent_no, "rooms": ",".join(map(str, self.rooms)), "mail": mail}
+
+
+class Use(NamedTuple):
+    kind: str
+    weight: float
+    copy_id: int
+    from_no: int  # the session of the fact
+
+
+def note(uses: dict[int, Use], held: Held, kind: str, weight: float, copy_id: int = 0) -> None:
+    """Of several ways to have used a fact the surest counts."""
+    use = Use(kind, weight, copy_id, held.row.session_no)
+    before = uses.get(held.row.fact_id)
+    if before is not None:
+        best = max(before, use, key=lambda one: (RANK[one.kind], one.weight))
+        use = best._replace(copy_id=before.copy_id or copy_id)
+    uses[held.row.fact_id] = use
+
+
+def crossing(from_no: int, session_no: int) -> dict[str, Any]:
+    """That a session used facts of another one; once, whatever it used."""
+    return {"from_no": from_no, "session_no": session_no, "parent_key": 0, "seq": 0, "kind": "use"}

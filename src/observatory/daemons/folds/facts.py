@@ -13,7 +13,18 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from observatory.daemons.folds.fact_memory import MOST, Held, Reach, Scope, claim_key, heard_at, place_of
+from observatory.daemons.folds.fact_memory import (
+    MOST,
+    Held,
+    Reach,
+    Scope,
+    Use,
+    claim_key,
+    crossing,
+    heard_at,
+    note,
+    place_of,
+)
 from observatory.daemons.folds.fact_texts import PIECE, Both, Spoken, pieces, strings
 from observatory.daemons.folds.search import shredded_by
 from observatory.insight.facts import REVISED_PLACE, FactRow, fact_number
@@ -36,14 +47,8 @@ CANDIDATES: Final = 64  # facts a text is compared with
 LONGEST_SENTENCE: Final = 64  # words
 MOST_SENTENCES: Final = 1_000  # of one step that are compared in sense
 KINDS: Final = ("session", "agent", "cluster")
-IN_TEXT, RANK = 0.9, {"declared": 3, "exact": 2, "near": 1}
+IN_TEXT: Final = 0.9
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-
-
-class Use(NamedTuple):
-    kind: str
-    weight: float
-    copy_id: int
 
 
 class Reached(NamedTuple):
@@ -165,6 +170,7 @@ class _Work:
         self.facts: dict[int, list[FactRow]] = {}
         self.uses: dict[int, dict[int, tuple[Seen, Use]]] = {}
         self.claims: dict[int, int] = {}
+        self.crossed: set[tuple[int, int]] = set()  # sessions that used facts of other ones; never fewer
         self.changed: set[int] = set()
         self.cleared: set[int] = set()
 
@@ -188,6 +194,7 @@ class _Work:
             Put("insight_facts", rows, clear=clear),
             Put("insight_uses", uses, clear=clear),
             Put("insight_claims", [{"claim_key": k, "fact_id": v} for k, v in self.claims.items()]),
+            Put("insight_crossings", [crossing(*pair) for pair in sorted(self.crossed) if pair[0] != pair[1]]),
             Put("insight_reach", [self.reaches[self.tenant_id, no].row(no) for no in sorted(self.changed)]),
         ]
         return [put for put in made if put.rows or put.clear]
@@ -203,7 +210,7 @@ class _Work:
         for one in read:
             held, score = self._known(seen, scopes, one)
             if held is not None:
-                _note(uses, held, Use("declared", score, 0))
+                note(uses, held, "declared", score)
         self._mentions(scopes, list(pieces(seen)), uses)
         made: dict[int, tuple[FactRow, list[str]]] = {}  # by text
         for place, one in enumerate(added):
@@ -214,6 +221,7 @@ class _Work:
             self.facts[seen.seq] = [row for row, _ in made.values()]
         if uses:
             self.uses[seen.seq] = {fact_id: (seen, use) for fact_id, use in uses.items()}
+            self.crossed.update((use.from_no, seen.session_no) for use in uses.values())
         if seen.revised:
             for kind, place in heard_at(seen):
                 self.scopes[self.tenant_id, kind, place].sort()
@@ -266,7 +274,7 @@ class _Work:
             return
         mine = scopes[0].scope.own.get((key, seen.agent_no, seen.session_no)) if scopes else None
         if mine is not None and mine.row.seq < seen.seq:
-            _note(uses, mine, Use("exact", 1.0, 0))
+            note(uses, mine, "exact", 1.0)
             return
         if seen.revised:  # what was there before keeps its id; whoever used it used the same words
             same = [row.fact_id for row in self.before.get(seen.seq, ()) if row.fact_key == key]
@@ -275,7 +283,7 @@ class _Work:
             number = fact_number(seen.seq, place)
         held, score = self._known(seen, scopes, one)
         if held is not None:
-            _note(uses, held, Use("exact" if held.row.fact_key == key else "near", score, number))
+            note(uses, held, "exact" if held.row.fact_key == key else "near", score, number)
         kept = cut(text)
         belief = belief_of(kept)
         row = FactRow(
@@ -342,7 +350,7 @@ class _Work:
             for held in candidates:
                 if held.flat and held.flat in whole:
                     if doubts <= set(held.words):
-                        _note(uses, held, Use("exact", IN_TEXT, 0))
+                        note(uses, held, "exact", IN_TEXT)
                 elif held.claim.words:
                     left.append(held)
             for sentence in _SENTENCE.split(text) if left else ():
@@ -356,7 +364,7 @@ class _Work:
                 for held in left:
                     agreed = near(claim, held.claim)
                     if agreed:
-                        _note(uses, held, Use("near", round(agreed * IN_TEXT * IN_TEXT, 3), 0))
+                        note(uses, held, "near", round(agreed * IN_TEXT * IN_TEXT, 3))
 
     def _remember(self, row: FactRow, words: list[str], seen: Seen) -> None:
         held = Held(row, words)
@@ -387,13 +395,3 @@ def _candidates(scopes: list[Reached], said: set[str]) -> Iterator[Held]:
                 if held.row.seq <= until and held.need <= said:
                     found[held.row.fact_id] = held
     return iter(sorted(found.values(), key=lambda held: held.row.fact_id)[:CANDIDATES])
-
-
-def _note(uses: dict[int, Use], held: Held, use: Use) -> None:
-    """Of several ways to have used a fact the surest counts."""
-    before = uses.get(held.row.fact_id)
-    if before is None:
-        uses[held.row.fact_id] = use
-        return
-    best = max(before, use, key=lambda one: (RANK[one.kind], one.weight))
-    uses[held.row.fact_id] = best._replace(copy_id=before.copy_id or use.copy_id)

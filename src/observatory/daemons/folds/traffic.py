@@ -7,7 +7,8 @@ they are two, counts once for each parent, when the *later* of both steps is fol
 so that a parent that comes after its child counts like any other; its latency is the time from parent to
 child, or 0. A parent known by its span only counts when it came first. An edge by address counts when its
 message does; how long that one took to arrive is known where it was acknowledged, not here. Rules S225,
-S227, S303.
+S227, S303. A link whose ends are in two sessions is told as a crossing, whichever end comes last; by a span
+there may be several (S1008).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from observatory.daemons.folds.steps import key_of
 from observatory.insight.seen import Batch, Finding, Noted, Put, Seen
 from observatory.projections.spending import Spent, spent, tokens_of
 from observatory.protocol.messages import ActionConfirmation
 from observatory.store.derived import DerivedReads
 from observatory.store.insight_traffic import Placed
-from observatory.store.keys import dedupe_key
 
 MINUTE, SECOND = 60_000_000_000, 1_000_000_000
 KNOWN = 50_000  # totals and steps remembered; beyond, they are read again
@@ -38,10 +39,14 @@ class Traffic:
         self._derived = derived
         self._totals: dict[Key, float] = {}
         self._steps: dict[tuple[str, int], Placed] = {}  # by tenant and key of the name
+        self._spanning: set[str] = set()  # tenants in which steps name parents by their spans
+        self._unspanned: set[str] = set()  # and those in which none did so far
 
     def forget(self) -> None:
         self._totals.clear()
         self._steps.clear()
+        self._spanning.clear()
+        self._unspanned.clear()
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
         await self._recall(batch)
@@ -87,10 +92,9 @@ class Traffic:
         if len(self._steps) > KNOWN:
             self._steps.clear()
         fresh = [seen for seen in batch.messages if not seen.revised]
-        own = {seen.seq: dedupe_key(tenant_id, seen.name) for seen in fresh}
+        own = {seen.seq: key_of(tenant_id, seen.name) for seen in fresh}
         parents = {
-            seen.seq: list(dict.fromkeys(dedupe_key(tenant_id, name) for name in seen.parents))
-            for seen in fresh
+            seen.seq: list(dict.fromkeys(key_of(tenant_id, name) for name in seen.parents)) for seen in fresh
         }
         mine = set(own.values())
         asked = {key for keys in parents.values() for key in keys}
@@ -98,6 +102,7 @@ class Traffic:
         for key, step in (await self._derived.placed(tenant_id, missing)).items():
             self._steps[tenant_id, key] = step
         waiting = await self._derived.waiting_for(tenant_id, mine)
+        await self._await_spans(tenant_id, fresh, counted)
         spans = await self._spans(tenant_id, fresh)
         again: dict[int, bool] = {}  # what is known by now of steps that were held
         for seen in batch.messages:
@@ -108,26 +113,47 @@ class Traffic:
             counted.addressed(seen, step.failed)
             key = own[seen.seq]
             self._steps[tenant_id, key] = step
+            how = "inferred" if seen.parent_inferred else "declared"
             for parent_key in parents[seen.seq]:
                 parent = self._steps.get((tenant_id, parent_key))
                 if parent is None:
-                    waiting.setdefault(parent_key, []).append(step)
+                    waiting.setdefault(parent_key, []).append((step, how))
                 else:
                     counted.causal(parent, step, step.at_ns)
-            for child in waiting.pop(key, ()):
+                    counted.crossing(parent.session_no, step.session_no, parent_key, step.seq, how)
+            for child, kind in waiting.pop(key, ()):
                 late = child._replace(failed=again.get(child.seq, child.failed))
                 counted.causal(step, late, step.at_ns)
+                counted.crossing(step.session_no, child.session_no, key, child.seq, kind)
             if not seen.parents and seen.parent_span_id is not None:
-                above = spans.get(dedupe_key(tenant_id, seen.parent_span_id), ())
+                span = key_of(tenant_id, seen.parent_span_id)
+                above = spans.get(span, ())
                 earlier = [one for one in above if one.seq < seen.seq and one.session_no == seen.session_no]
                 if earlier:
                     counted.causal(earlier[-1], step, step.at_ns)
+                for one in above:  # later ones of this batch too: nobody looks for them again
+                    counted.crossing(one.session_no, step.session_no, span, step.seq, "span")
+
+    async def _await_spans(self, tenant_id: str, fresh: list[Seen], counted: _Counted) -> None:
+        """Steps of other sessions that named a span before a step with it came."""
+        if tenant_id not in self._spanning and tenant_id not in self._unspanned:
+            known = await self._derived.names_spans(tenant_id)
+            (self._spanning if known else self._unspanned).add(tenant_id)
+        if tenant_id in self._spanning:
+            own = {(key_of(tenant_id, seen.span_id), seen.session_no) for seen in fresh}
+            children = await self._derived.waiting_for_spans(tenant_id, {key for key, _ in own})
+            for key, session_no in own if children else ():
+                for seq, child_no in children.get(key, ()):
+                    counted.crossing(session_no, child_no, key, seq, "span")
+        elif any(not seen.parents and seen.parent_span_id is not None for seen in fresh):
+            self._unspanned.discard(tenant_id)
+            self._spanning.add(tenant_id)
 
     async def _spans(self, tenant_id: str, fresh: Iterable[Seen]) -> dict[int, list[Placed]]:
         """Steps by the keys of spans that envelopes of this batch name as their parents', in order."""
         fresh = list(fresh)
         asked = {
-            dedupe_key(tenant_id, seen.parent_span_id)
+            key_of(tenant_id, seen.parent_span_id)
             for seen in fresh
             if not seen.parents and seen.parent_span_id is not None
         }
@@ -136,7 +162,7 @@ class Traffic:
             for key, step in await self._derived.spanned(tenant_id, asked):
                 found.setdefault(key, []).append(step)
             for seen in fresh:
-                key = dedupe_key(tenant_id, seen.span_id)
+                key = key_of(tenant_id, seen.span_id)
                 if key in asked:
                     step = Placed(seen.seq, seen.session_no, seen.agent_no, seen.at_ns, False)
                     found.setdefault(key, []).append(step)
@@ -153,6 +179,7 @@ class _Counted:
         self.labels: Sums = {}
         self.seconds: Sums = {}
         self.gaps: list[dict[str, Any]] = []
+        self.crossings: set[tuple[int, int, int, int, str]] = set()
 
     def event(self, event: Noted) -> None:
         """Violations and alarms; those nobody is named for are counted under number 0."""
@@ -202,6 +229,10 @@ class _Counted:
             latency_ms = max(0, child.at_ns - parent.at_ns) // 1_000_000
             _add(self.edges, key, 1, int(child.failed), latency_ms)
 
+    def crossing(self, from_no: int, session_no: int, key: int, seq: int, kind: str) -> None:
+        if from_no != session_no:
+            self.crossings.add((from_no, session_no, key, seq, kind))
+
     def puts(self) -> list[Put]:
         made = [
             _put("insight_agent_minutes", self.agents, AGENT),
@@ -212,6 +243,8 @@ class _Counted:
         ]
         if self.gaps:
             made.append(Put("insight_gaps", self.gaps))
+        crossed = [dict(zip(CROSSING, row, strict=True)) for row in sorted(self.crossings)]
+        made.append(Put("insight_crossings", crossed))
         return [put for put in made if put.rows]
 
 
@@ -219,6 +252,7 @@ AGENT = ("minute", "agent_no", "messages", "failures", "violations", "alerts", "
 SESSION = ("minute", "session_no", "messages", "tokens", "cost")
 EDGE = ("minute", "from_no", "to_no", "kind", "messages", "failures", "latency_ms")
 ALL = ("second", "messages", "failures", "violations", "cost")
+CROSSING = ("from_no", "session_no", "parent_key", "seq", "kind")
 LABEL = ("minute", "kind", "label", "messages", "failures", "tokens", "cost")
 
 
