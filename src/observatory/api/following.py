@@ -63,7 +63,8 @@ async def _likely(
 ) -> set[int]:
     """The nearest sessions these lead to, with at most so many steps."""
     found: set[int] = set()
-    for session_no, steps in (await derived.led_to(tenant_id, wanted, after)).items():
+    most = min(MOST_SESSIONS, 8 + 4 * len(fed.loaded))
+    for session_no, steps in (await derived.led_to(tenant_id, wanted, after, most)).items():
         if session_no in wanted or session_no in fed.loaded or session_no in parts:
             continue
         room -= steps

@@ -136,9 +136,11 @@ class FactReads(Protocol):
     async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
         """Numbers from `after` on, the earliest `limit` steps."""
 
-    async def led_to(self, tenant_id: str, sessions: Collection[int], after: int) -> dict[int, int]:
+    async def led_to(
+        self, tenant_id: str, sessions: Collection[int], after: int, most: int
+    ) -> dict[int, int]:
         """Sessions that links past a number, and uses of facts, lead to from these, and from those, and so
-        on, the nearest first, up to a bound; and how many steps from that number on each has."""
+        on, the nearest first, at most 500; and how many steps from that number on each has."""
 
     async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
         """Beliefs on subjects that were given more than one value, newest first."""

@@ -50,13 +50,14 @@ def _table(name: str, key: str, spec: str, *indexes: str) -> Table:
 cursors = _table("cursors", "name", "name:t! seq:i! at_ns:i!")
 
 # One row a message. `name_key` is the 8-byte key of the step's name (store/keys.py), by which links find it.
-# `cost` is what this step added (ruling 19); `reported` the cumulative figure as sent.
+# `cost` is what this step added (ruling 19); `reported` the cumulative figure as sent. The index by session has
+# all that a spread or a blast wants of a session's steps: they are read from it alone, side by side.
 steps = _table(
     "steps",
     "seq",
     "seq:i! name_key:i! span_key:i! session_no:i! agent_no:i! recipient_no:i! message_type:t! state:t! "
     "status:t tool:t cost:f! reported:f tokens:i! confidence:f entropy:f terminal:i! cluster_id:t at_ns:i!",
-    "session_no seq",
+    "session_no seq name_key span_key agent_no recipient_no state status tool cost at_ns",
     "name_key",
     "span_key",
     "agent_no seq",
@@ -66,9 +67,7 @@ steps = _table(
 # The cumulative figure an agent's next report in a session is held against.
 totals = _table("totals", "session_no agent_no", "session_no:i! agent_no:i! total:f! seq:i!")
 # Causality as declared: a child and the key of a parent's name (or of its span, `kind` span).
-links = _table(
-    "links", "seq parent_key", "seq:i! parent_key:i! kind:t! session_no:i!", "parent_key session_no kind"
-)
+links = _table("links", "seq parent_key", "seq:i! parent_key:i! kind:t! session_no:i!", "parent_key")
 
 # Envelopes that name a span are few: whoever comes later with that span finds them.
 SPANS = text("kind = 'span'")

@@ -101,8 +101,10 @@ def _values(tenant_id: str, sessions: Collection[int], after: int, limit: int) -
 
 
 class SpreadReads(Fetches):
-    async def led_to(self, tenant_id: str, sessions: Collection[int], after: int) -> dict[int, int]:
-        asked, values = _values(tenant_id, sessions, after, MOST - 1)
+    async def led_to(
+        self, tenant_id: str, sessions: Collection[int], after: int, most: int
+    ) -> dict[int, int]:
+        asked, values = _values(tenant_id, sessions, after, most - 1)
         found = [row[0] for row in await self.fetch(tenant_id, asked.led_to, **values)]
         if not found:
             return {}

@@ -7,12 +7,12 @@ It keeps nothing between batches. What is found depends on numbers alone, not on
 
 from __future__ import annotations
 
+from observatory.daemons.folds.steps import key_of
 from observatory.insight.loops import Past
 from observatory.insight.seen import Batch, Finding, Put, Seen
 from observatory.insight.sessions import Playback, seen_of
 from observatory.projections.weave import Knot, Weave
 from observatory.store.derived import DerivedReads
-from observatory.store.keys import dedupe_key
 
 MOST_STEPS = 20_000
 
@@ -88,13 +88,13 @@ class Causes:
 
 def _keys(tenant_id: str, seen: Seen) -> set[int]:
     """By what it can be named as a parent."""
-    return {dedupe_key(tenant_id, seen.name), dedupe_key(tenant_id, seen.span_id)}
+    return {key_of(tenant_id, seen.name), key_of(tenant_id, seen.span_id)}
 
 
 def _above(tenant_id: str, seen: Seen) -> set[int]:
     if seen.parents:
-        return {dedupe_key(tenant_id, name) for name in seen.parents}
-    return {dedupe_key(tenant_id, seen.parent_span_id)} if seen.parent_span_id is not None else set()
+        return {key_of(tenant_id, name) for name in seen.parents}
+    return {key_of(tenant_id, seen.parent_span_id)} if seen.parent_span_id is not None else set()
 
 
 def _ways(parent: int, above: dict[int, set[int]], by_key: dict[int, int]) -> set[int]:

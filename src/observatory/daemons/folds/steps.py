@@ -15,7 +15,7 @@ from observatory.protocol.messages import ActionConfirmation, StatusAlert
 from observatory.store.derived import DerivedReads
 from observatory.store.keys import dedupe_key
 
-# A step's key is wanted when it comes and again by those that name it.
+# A step's keys are wanted by several folds when it comes, and again by those that name it.
 key_of = lru_cache(maxsize=16_384)(dedupe_key)
 KNOWN = 50_000  # totals remembered; beyond, all are read again
 Key = tuple[str, int, int]  # tenant, session, agent
@@ -106,7 +106,7 @@ def step_row(tenant_id: str, seen: Seen, cost: float) -> dict[str, Any]:
     return {
         "seq": seen.seq,
         "name_key": key_of(tenant_id, seen.name),
-        "span_key": dedupe_key(tenant_id, seen.span_id),
+        "span_key": key_of(tenant_id, seen.span_id),
         "session_no": seen.session_no,
         "agent_no": seen.agent_no,
         "recipient_no": seen.recipient_no,
@@ -130,7 +130,7 @@ def link_rows(tenant_id: str, seen: Seen) -> list[dict[str, Any]]:
     kind = "inferred" if seen.parent_inferred else "declared"
     found = {key_of(tenant_id, name): kind for name in seen.parents}
     if not seen.parents and seen.parent_span_id is not None:
-        found[dedupe_key(tenant_id, seen.parent_span_id)] = "span"
+        found[key_of(tenant_id, seen.parent_span_id)] = "span"
     return [
         {"seq": seen.seq, "parent_key": key, "kind": how, "session_no": seen.session_no}
         for key, how in found.items()
