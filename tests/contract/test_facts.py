@@ -248,9 +248,10 @@ def test_the_spread_of_sessions_is_read_whole_from_a_number_on(house: House) -> 
             assert [row[0] for row in found.steps][:2] == [first, made]
             assert [row[0] for row in found.steps] == sorted(row[0] for row in found.steps)
             assert StepRow(*found.steps[1]).agent_no == table[made]["agent_no"]
-            assert [tuple(row) for row in found.facts] == [(fact_number(made, 0),)]
+            assert [tuple(row) for row in found.facts] == [(fact_number(made, 0), places[0])]
             names = {row[1]: row[0] for row in found.steps}
             edges = {(names[row[0]], row[1]) for row in found.links if row[0] in names}
+            edges |= {(names[row[2]], row[3]) for row in found.abroad}
             assert {(first, made), (made, abroad)} <= edges
             (use,) = [UseRow(*row) for row in found.uses]
             assert (use.seq, use.kind, use.session_no) == (abroad, "declared", places[1])
@@ -258,7 +259,7 @@ def test_the_spread_of_sessions_is_read_whole_from_a_number_on(house: House) -> 
         assert [row[0] for row in spread({places[0]}, made).steps] == [made]
         some = spread({places[2]}, first, 10)
         assert [row[0] for row in some.steps] == many[:10] and some.cut
-        assert spread({999}, first) == Spread([], [], [], [], False)
+        assert spread({999}, first) == Spread([], [], [], [], False, [])
 
 
 def test_beliefs_are_read_with_when_they_were_stated_last(house: House) -> None:

@@ -59,7 +59,13 @@ async def follow(fed: Fed, derived: FactReads, read: Read, tenant_id: str, after
 
 
 async def _likely(
-    fed: Fed, derived: FactReads, tenant_id: str, after: int, wanted: set[int], parts: Collection[int], room: int
+    fed: Fed,
+    derived: FactReads,
+    tenant_id: str,
+    after: int,
+    wanted: set[int],
+    parts: Collection[int],
+    room: int,
 ) -> set[int]:
     """The nearest sessions these lead to, with at most so many steps."""
     found: set[int] = set()
@@ -102,7 +108,9 @@ def together(parts: list[Any]) -> Any:
     return first._replace(**whole)
 
 
-def _by(rows: Iterable[Any], session_of: Callable[[Any], int], sessions: Iterable[int]) -> dict[int, list[Any]]:
+def _by(
+    rows: Iterable[Any], session_of: Callable[[Any], int], sessions: Iterable[int]
+) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {session_no: [] for session_no in sessions}
     for row in rows:
         found[session_of(row)].append(row)

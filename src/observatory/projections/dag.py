@@ -64,6 +64,14 @@ class Graph:
         self._elsewhere.update(found)
         self._forget()
 
+    def clear(self) -> None:
+        """Nothing was added; for whoever is done with it."""
+        self._seen.clear()
+        self._faces.clear()
+        self._holds.clear()
+        self._commands.clear()
+        self._forget()
+
     def _forget(self) -> None:
         self._folded = self._shown = None
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from observatory.protocol.identity import MESSAGE, canonical_uuid
 
+UUID_LENGTH = 36  # of the one spelling: most ids are told from it by that alone
+
 
 def step_name(session_id: str, step_id: str, message_id: str | None = None) -> str:
     """`message_id` is the sender's own or the archived one; only an envelope's equals its step id."""
-    if step_id == message_id or canonical_uuid(step_id) == step_id:
+    if step_id == message_id or (len(step_id) == UUID_LENGTH and canonical_uuid(step_id) == step_id):
         return step_id
     return f"{session_id}/{step_id}"
 

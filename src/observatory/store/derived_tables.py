@@ -50,8 +50,8 @@ def _table(name: str, key: str, spec: str, *indexes: str) -> Table:
 cursors = _table("cursors", "name", "name:t! seq:i! at_ns:i!")
 
 # One row a message. `name_key` is the 8-byte key of the step's name (store/keys.py), by which links find it.
-# `cost` is what this step added (ruling 19); `reported` the cumulative figure as sent. The index by session has
-# all that a spread or a blast wants of a session's steps: they are read from it alone, side by side.
+# `cost` is what this step added (ruling 19); `reported` the cumulative figure as sent. The index by session
+# has all that a spread or a blast wants of a session's steps: they are read from it alone, side by side.
 steps = _table(
     "steps",
     "seq",

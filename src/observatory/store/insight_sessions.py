@@ -59,8 +59,8 @@ class SessionReads(Fetches):
             .order_by(shape.order().desc())
             .limit(limit)
         )
-        found = await self.fetch(tenant_id, query)
-        return [Played(*row) for row in reversed(found)]
+        found = await self.fetch_plain(tenant_id, query)
+        return [Played._make(row) for row in reversed(found)]
 
     async def cut(
         self,
@@ -74,13 +74,17 @@ class SessionReads(Fetches):
         shape = self._shape
         own, put = func.length(shape.payloads.c.raw), func.length(tables.rewrites.c.raw)
         query = (
-            select(shape.sequence(), case((put > own, put), else_=own))
+            select(shape.sequence().label("number"), case((put > own, put), else_=own).label("size"))
             .select_from(self._source(tenant_id))
             .where(shape.of_session(tenant_id, session["session_no"], session["trace_id"]))
             .where(*shape.in_tenant(tenant_id, session["first_seq"] - 1, before))
             .order_by(shape.order().desc())
             .limit(limit + 1)
         )
+        each = query.subquery()  # most sessions are small: one row says so
+        ((count, total),) = await self.fetch(tenant_id, select(func.count(), func.sum(each.c.size)))
+        if count <= limit and int(total or 0) <= most_bytes:
+            return None
         oldest, total = None, 0
         for place, (number, size) in enumerate(await self.fetch_plain(tenant_id, query)):
             total += size or 0

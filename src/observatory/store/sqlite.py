@@ -227,6 +227,16 @@ class SqliteStore(Reads, SqliteLeases):
             with self._engine.connect() as connection:
                 return list(connection.execute(statement, values).all())
 
+        return await self._reading(run)
+
+    async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
+        def run() -> list[Any]:
+            with self._engine.connect() as connection:
+                return list(connection.execute(statement).cursor.fetchall())
+
+        return await self._reading(run)
+
+    async def _reading(self, run: Callable[[], list[Any]]) -> list[Any]:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, run)
         except (sqlite3.Error, SQLAlchemyError, StartupError) as error:

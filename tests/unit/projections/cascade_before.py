@@ -106,7 +106,7 @@ class Cascade:
             if parent is not None and (parent, seq) not in ahead:
                 self._link(parent, seq, LINKS.get(how, "parent"), again)
         self._span(spanned, again)
-        for parent, seq, session_no, how in down.abroad:
+        for parent, seq, session_no, how, _ in down.abroad:
             self._home[seq] = session_no
             if seq not in steps:
                 self._ahead.add((parent, seq))

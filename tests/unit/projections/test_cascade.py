@@ -43,7 +43,7 @@ def fed(cascade: Cascade, rows: list[TaintRow], uses: dict[int, list[int]] | Non
         mine = [one for one in rows if one.session_no in wanted]
         numbers = {one.seq for one in mine}
         abroad = [
-            (one.parent_key // 1_000, one.seq, one.session_no, one.kind or "")
+            (one.parent_key // 1_000, one.seq, one.session_no, one.kind or "", 0)
             for one in rows
             if one.parent_key is not None
             and one.parent_key // 1_000 in numbers

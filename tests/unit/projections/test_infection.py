@@ -19,7 +19,7 @@ def spread(
     facts: list[int] | None = None,
     links: list[tuple[int, int, int]] | None = None,
 ) -> Spread:
-    return Spread(steps, links or [], [(fact_id,) for fact_id in facts or []], uses or [], False)
+    return Spread(steps, links or [], [(fact_id, 0) for fact_id in facts or []], uses or [], False)
 
 
 def test_copies_are_strong_and_what_only_follows_is_weak() -> None:

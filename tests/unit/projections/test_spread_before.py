@@ -146,8 +146,7 @@ class Mesh:
         parents: dict[int, list[tuple[int, str]]] = {}
         for row in sorted(links, key=lambda one: (one["seq"], one["parent_key"])):
             parents.setdefault(row["seq"], []).append((row["parent_key"], row["kind"]))
-        names = {row["name_key"]: row["seq"] for row in steps}
-        homes = {row["name_key"]: row["session_no"] for row in steps}
+        names = {row["name_key"]: (row["seq"], row["session_no"]) for row in steps}
         return Downstream(
             [
                 (*(row[name] for name in TaintRow._fields[:-2]), *parent)
@@ -157,9 +156,11 @@ class Mesh:
             [(row["fact_id"], row["seq"]) for row in facts],
             [(row["fact_id"], row["seq"], row["kind"], row["weight"], row["session_no"]) for row in uses],
             [
-                (names[row["parent_key"]], row["seq"], row["session_no"], row["kind"], homes[row["parent_key"]])
+                (parent[0], row["seq"], row["session_no"], row["kind"], parent[1])
                 for row in links
-                if row["parent_key"] in names and row["kind"] != "span" and row["session_no"] not in sessions
+                if (parent := names.get(row["parent_key"]))
+                and row["kind"] != "span"
+                and row["session_no"] not in sessions
             ],
             False,
         )
@@ -189,9 +190,8 @@ def same_blast(mesh: Mesh, spot: Spot, found: Any) -> int:
     while plain.wanted:
         wanted = set(plain.wanted)
         assert again.wanted == wanted
-        down = mesh.downstream(wanted, spot.seq)
-        plain.feed(cast(Any, down._replace(abroad=[row[:4] for row in down.abroad])), wanted)
-        again.feed(down, wanted)
+        plain.feed(mesh.downstream(wanted, spot.seq), wanted)
+        again.feed(mesh.downstream(wanted, spot.seq), wanted)
     tainted, mine = plain.settle(), found.settle()
     # A weight is of a shortest way, of several the first found: the same for rows in the same order.
     assert tuple(again.settle()) == tuple(tainted)

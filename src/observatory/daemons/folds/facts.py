@@ -194,7 +194,9 @@ class _Work:
             Put("insight_facts", rows, clear=clear),
             Put("insight_uses", uses, clear=clear),
             Put("insight_claims", [{"claim_key": k, "fact_id": v} for k, v in self.claims.items()]),
-            Put("insight_crossings", [crossing(*pair) for pair in sorted(self.crossed) if pair[0] != pair[1]]),
+            Put(
+                "insight_crossings", [crossing(*pair) for pair in sorted(self.crossed) if pair[0] != pair[1]]
+            ),
             Put("insight_reach", [self.reaches[self.tenant_id, no].row(no) for no in sorted(self.changed)]),
         ]
         return [put for put in made if put.rows or put.clear]
