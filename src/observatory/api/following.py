@@ -1,6 +1,6 @@
 """From session to session as a spread or a blast goes on, read before they are wanted.
 
-Law (S941): what is fed is exactly what is wanted, round by round, whatever was read: so nothing that is found
+Law (S938): what is fed is exactly what is wanted, round by round, whatever was read: so nothing that is found
 depends on how far was read ahead. What leads on is known by the crossings; as many steps are read ahead as
 were wanted so far, so that a row of sessions takes few reads, and at most as much is read in vain as was
 of use.

@@ -7,6 +7,7 @@ any time. A scope keeps its last `MOST` facts, found by text, by word and by who
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -26,6 +27,7 @@ from observatory.projections.facts import (
 )
 
 MOST: Final = 512
+CANDIDATES: Final = 64  # facts a text is compared with
 ROOMS, MAIL = 8, 8
 RANK: Final = {"declared": 3, "exact": 2, "near": 1}
 _MASK: Final = (1 << 64) - 1
@@ -186,6 +188,15 @@ class Reach:
         return {"agent_no": agent_no, "rooms": ",".join(map(str, self.rooms)), "mail": mail}
 
 
+class Reached(NamedTuple):
+    """A place whose facts a step could know, up to a number."""
+
+    scope: Scope
+    until: int
+    kind: int
+    place: int
+
+
 class Use(NamedTuple):
     kind: str
     weight: float
@@ -206,3 +217,13 @@ def note(uses: dict[int, Use], held: Held, kind: str, weight: float, copy_id: in
 def crossing(from_no: int, session_no: int) -> dict[str, Any]:
     """That a session used facts of another one; once, whatever it used."""
     return {"from_no": from_no, "session_no": session_no, "parent_key": 0, "seq": 0, "kind": "use"}
+
+
+def likely(scopes: list[Reached], said: set[str]) -> Iterator[Held]:
+    found: dict[int, Held] = {}
+    for scope, until, _, _ in scopes:
+        for anchor in scope.anchors.keys() & said:
+            for held in scope.anchors[anchor]:
+                if held.row.seq <= until and held.need <= said:
+                    found[held.row.fact_id] = held
+    return iter(sorted(found.values(), key=lambda held: held.row.fact_id)[:CANDIDATES])

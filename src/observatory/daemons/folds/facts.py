@@ -10,18 +10,19 @@ its hold ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from observatory.daemons.folds.fact_memory import (
     MOST,
     Held,
     Reach,
+    Reached,
     Scope,
     Use,
     claim_key,
     crossing,
     heard_at,
+    likely,
     note,
     place_of,
 )
@@ -43,21 +44,12 @@ from observatory.store.derived import DerivedReads
 
 KNOWN: Final = 40_000  # facts remembered over all scopes; beyond, all are read again
 KNOWN_REACHES: Final = 50_000
-CANDIDATES: Final = 64  # facts a text is compared with
+KNOWN_CROSSINGS: Final = 100_000
 LONGEST_SENTENCE: Final = 64  # words
 MOST_SENTENCES: Final = 1_000  # of one step that are compared in sense
 KINDS: Final = ("session", "agent", "cluster")
 IN_TEXT: Final = 0.9
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-
-
-class Reached(NamedTuple):
-    """A place whose facts a step could know, up to a number."""
-
-    scope: Scope
-    until: int
-    kind: int
-    place: int
 
 
 class Facts:
@@ -70,17 +62,19 @@ class Facts:
         self._first: dict[int, Held] = {}  # claims looked up for the batch, and those it makes
         self._before: dict[int, list[FactRow]] = {}  # what messages that are seen again had added
         self._within: dict[int, set[tuple[int, int]]] = {}
+        self._crossed: set[tuple[str, int, int]] = set()  # tenant, sessions: told of already
 
     def forget(self) -> None:
         self._scopes.clear()
         self._reaches.clear()
+        self._crossed.clear()
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
         said = [seen for seen in batch.messages if seen.log is not None or seen.envelope is not None]
         spoken = {id(seen): strings(seen) for seen in said}
         await self._recall(batch, said)
         await self._look_up(batch.tenant_id, said, spoken)
-        work = _Work(batch.tenant_id, self._scopes, self._reaches, self._first, self._before)
+        work = _Work(batch.tenant_id, self._scopes, self._reaches, self._first, self._before, self._crossed)
         orders = [(event.seq, gone) for event in batch.events if (gone := shredded_by(event))]
         for seen in batch.messages:
             while orders and not seen.revised and orders[0][0] < seen.seq:
@@ -96,6 +90,8 @@ class Facts:
             self._scopes.clear()
         if len(self._reaches) > KNOWN_REACHES:
             self._reaches.clear()
+        if len(self._crossed) > KNOWN_CROSSINGS:
+            self._crossed.clear()
         agents = {number for seen in said for number in (seen.agent_no, seen.recipient_no) if number}
         unknown = {number for number in agents if (tenant_id, number) not in self._reaches}
         if unknown:
@@ -164,13 +160,14 @@ class _Work:
         reaches: dict[tuple[str, int], Reach],
         first: dict[int, Held],
         before: dict[int, list[FactRow]],
+        crossed: set[tuple[str, int, int]],
     ) -> None:
         self.tenant_id, self.scopes, self.reaches = tenant_id, scopes, reaches
-        self.first, self.before = first, before
+        self.first, self.before, self.crossed = first, before, crossed
         self.facts: dict[int, list[FactRow]] = {}
         self.uses: dict[int, dict[int, tuple[Seen, Use]]] = {}
         self.claims: dict[int, int] = {}
-        self.crossed: set[tuple[int, int]] = set()  # sessions that used facts of other ones; never fewer
+        self.crossings: list[dict[str, Any]] = []
         self.changed: set[int] = set()
         self.cleared: set[int] = set()
 
@@ -194,9 +191,7 @@ class _Work:
             Put("insight_facts", rows, clear=clear),
             Put("insight_uses", uses, clear=clear),
             Put("insight_claims", [{"claim_key": k, "fact_id": v} for k, v in self.claims.items()]),
-            Put(
-                "insight_crossings", [crossing(*pair) for pair in sorted(self.crossed) if pair[0] != pair[1]]
-            ),
+            Put("insight_crossings", self.crossings),
             Put("insight_reach", [self.reaches[self.tenant_id, no].row(no) for no in sorted(self.changed)]),
         ]
         return [put for put in made if put.rows or put.clear]
@@ -223,12 +218,20 @@ class _Work:
             self.facts[seen.seq] = [row for row, _ in made.values()]
         if uses:
             self.uses[seen.seq] = {fact_id: (seen, use) for fact_id, use in uses.items()}
-            self.crossed.update((use.from_no, seen.session_no) for use in uses.values())
+            self._cross(seen.session_no, uses)
         if seen.revised:
             for kind, place in heard_at(seen):
                 self.scopes[self.tenant_id, kind, place].sort()
         else:
             self._heard(seen)
+
+    def _cross(self, session_no: int, uses: dict[int, Use]) -> None:
+        """That a session used facts of others stays so, whatever becomes of the use."""
+        for use in uses.values():
+            pair = (self.tenant_id, use.from_no, session_no)
+            if use.from_no != session_no and pair not in self.crossed:
+                self.crossed.add(pair)
+                self.crossings.append(crossing(use.from_no, session_no))
 
     def _reached(self, seen: Seen) -> list[Reached]:
         """Its own session, agent and cluster first; then rooms, then who wrote to it, up to the letter."""
@@ -322,7 +325,7 @@ class _Work:
             return None, 0.0
         said = {part for word in set(words) for part in canonical(word)}
         claim, best, score = None, None, 0.0
-        for held in _candidates(scopes, said):
+        for held in likely(scopes, said):
             claim = claim or claim_of(text, words)
             agreed = near(claim, held.claim)
             if agreed > score:
@@ -341,7 +344,7 @@ class _Work:
         if not any(scope.anchors for scope, _, _, _ in scopes):
             return
         said = {part for word in set(words_of("\n".join(texts))) for part in canonical(word)}
-        candidates = list(_candidates(scopes, said))
+        candidates = list(likely(scopes, said))
         if not candidates:
             return
         looked_at = 0
@@ -387,13 +390,3 @@ class _Work:
         if seen.recipient_no and seen.recipient_no != seen.agent_no:
             self.reaches[self.tenant_id, seen.recipient_no].heard(seen.agent_no, seen.seq)
             self.changed.add(seen.recipient_no)
-
-
-def _candidates(scopes: list[Reached], said: set[str]) -> Iterator[Held]:
-    found: dict[int, Held] = {}
-    for scope, until, _, _ in scopes:
-        for anchor in scope.anchors.keys() & said:
-            for held in scope.anchors[anchor]:
-                if held.row.seq <= until and held.need <= said:
-                    found[held.row.fact_id] = held
-    return iter(sorted(found.values(), key=lambda held: held.row.fact_id)[:CANDIDATES])

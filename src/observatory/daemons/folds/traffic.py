@@ -8,7 +8,7 @@ so that a parent that comes after its child counts like any other; its latency i
 child, or 0. A parent known by its span only counts when it came first. An edge by address counts when its
 message does; how long that one took to arrive is known where it was acknowledged, not here. Rules S225,
 S227, S303. A link whose ends are in two sessions is told as a crossing, whichever end comes last; by a span
-there may be several (S1008).
+there may be several (S937).
 """
 
 from __future__ import annotations
