@@ -204,11 +204,12 @@ def test_pause_in_the_console_stops_the_agents_process_and_unpause_lets_it_go_on
 def test_an_injected_prompt_is_heard_by_the_agent(house: Server, opened: Open, tmp_path: Path) -> None:
     with Worker(house, tmp_path) as worker:
         worker.works_on()
+        # The page asks again only after ten seconds: the gateway has heard the agent's pulse before it opens.
+        until(lambda: ask(house, f"/v1/agents/{worker.name}")["liveness"] == "healthy")
         window = opened(house, f"/sessions/{worker.session}?console_agent={worker.name}&console=inject")
         field = window.role("textbox", f"Prompt for {worker.name}")
         field.fill("Count by twos")
-        # Asked again every ten seconds: the gateway has heard the agent's pulse by then.
-        expect(window.role("button", "Inject prompt")).to_be_enabled(timeout=25_000)
+        expect(window.role("button", "Inject prompt")).to_be_enabled()
         field.focus()
         window.press("Control+Enter")
         expect(field).to_have_value("")

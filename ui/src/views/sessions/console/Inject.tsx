@@ -37,7 +37,9 @@ function Prompt({ sessionId, agent, isMember, items, denied, onBegin }: Shown & 
   const [busy, setBusy] = useState(false);
   const told = doubts(known.data, items, agent, now);
   if (!isMember) told.unshift("It has said nothing in this session.");
-  const ready = denied === undefined && text.trim() !== "" && (told.length === 0 || sure);
+  // Before the gateway has said whether it listens, nothing is known to speak against it, nor for it.
+  const asked = !known.isPending;
+  const ready = denied === undefined && asked && text.trim() !== "" && (told.length === 0 || sure);
   const send = async () => {
     if (!ready || busy) return;
     setBusy(true);
