@@ -103,6 +103,9 @@ def budgets(atlas: Server, window: Window, cluster: str) -> None:
     form.get_by_label("Soft cap, $").fill("1")
     form.get_by_label("Hard cap, $").fill("2")
     save.click()
+    told = window.role("region", "What just happened")
+    told.get_by_role("button", name="Close").last.click()  # its undo would remove the budget
+    expect(told.get_by_text(f"The caps of cluster {cluster} count")).to_have_count(0)
     form = page.get_by_role("form", name=f"Budget of cluster {cluster}")
     form.get_by_label("Hard cap, $").fill("9")
     # Somebody else is first: theirs is told, mine is kept and not saved.
@@ -120,6 +123,8 @@ def budgets(atlas: Server, window: Window, cluster: str) -> None:
         return [one["hard"] for one in admin.get("/v1/budgets").json()["items"] if one["target"] == cluster]
 
     until(lambda: caps() == [9] or None)
+    # The gateway has it before the page knows that there is something to take back.
+    expect(told.get_by_text(f"The caps of cluster {cluster} count")).to_be_visible()
     window.press("u")
     until(lambda: caps() == [7] or None)
     form.get_by_role("button", name="Remove…").press("Enter")  # toasts may lie over it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,7 @@ def test_states_and_alarms_stand_on_the_map_by_mark_word_and_colour(atlas: Serve
     fleet.window.shot("fleet-alarm")
 
 
+PULSE_S = 1.5  # a ring goes out in less: drawPulses of ui/src/graph/draw/overlay.ts
 PAINTED = """() => {
   const map = document.querySelector('%s').topology, at = map.screenOf(given.name);
   const box = document.querySelector('%s').getBoundingClientRect();
@@ -246,13 +248,12 @@ def test_a_loop_flashes_red_where_motion_is_allowed_and_a_warning_is_amber(
         found: int = window.page.evaluate(script.replace("given.name", f"'{name}'"))[colour]
         return found
 
-    reds = {painted(circler, "red")}
-    if calm:
-        reds |= {painted(circler, "red") for _ in range(20)}
-        assert len(reds) == 1 and min(reds) > 0
-    else:
-        until(lambda: painted(circler, "red") not in reds or None)
-        assert min(reds) > 0
+    end, reds = time.monotonic() + PULSE_S, []
+    while time.monotonic() < end:
+        reds.append(painted(circler, "red"))
+    assert min(reds) > 0
+    # Whoever joins the mesh moves the others by parts of a pixel: a percent at an edge, and no flash.
+    assert (max(reds) - min(reds) > 0.1 * max(reds)) is not calm
     window.go(f"/fleet?level=agent&find=name:{worried}").settled()
     warned = Map(window)
     warned.comes_to("map.node(given.name)?.state === 'blocked'", name=worried)

@@ -354,6 +354,8 @@ def test_rules_are_put_in_order_and_two_people_at_one_rule_are_told_s734_s735_s7
     # Removed by oneself, and put back where it stood.
     page.get_by_role("button", name="Remove rule 1").click()
     until(lambda: notes(house) == ["alpha"] or None)
+    # The gateway has it before the page knows that there is something to take back.
+    expect(page.get_by_text("The rule is removed: it rules nothing")).to_be_visible()
     window.press("u")
     until(lambda: notes(house) == ["gamma", "alpha"] or None)
     phone = opened(house, "/forensics/policies", role="viewer", phone=True, light=True)
