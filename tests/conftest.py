@@ -8,7 +8,9 @@ under load takes longer than five hundred words of a parser.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
@@ -46,7 +48,10 @@ WHOLE = {
     "trail/test_import": 9,
     "trail/test_long": 18,
     "vectors/test_foreign": 30,
+    "windows/test_access": 20,
+    "windows/test_accessible": 60,
     "windows/test_archive": 40,
+    "windows/test_first_hour": 20,
     "windows/test_god_mode": 50,
     "windows/test_inbox": 30,
     "windows/test_proof": 45,
@@ -56,9 +61,10 @@ WHOLE = {
     "windows/test_sessions": 35,
     "windows/test_settings": 40,
     "windows/test_settings_kept": 45,
+    "windows/test_shell": 35,
 }
 # What they stand on costs as much as they do, as long as it lives.
-ON_THE_MESH = ("access", "first_hour", "fleet", "shell")
+ON_THE_MESH = ("access", "accessible", "first_hour", "fleet")
 LAST = frozenset(f"windows/test_{name}" for name in ON_THE_MESH)
 
 
@@ -80,6 +86,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for path, number in tests.items()
     }
     items.sort(key=lambda item: (_name(item.path) in LAST, -weights[item.path], str(item.path)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is loaded stays: to look through it for garbage, again and again, costs a worker ten seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _name(path: Path) -> str:

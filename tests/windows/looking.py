@@ -21,6 +21,14 @@ from tools.windows import UI
 AXE = UI / "node_modules/axe-core/axe.min.js"
 DESK = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
+VIEWS = {
+    "1": "/fleet",
+    "2": "/sessions",
+    "3": "/registry",
+    "4": "/scheduler",
+    "5": "/forensics",
+    "6": "/god-mode",
+}
 # Gone because the page was left or asked anew: nobody waits for it any more.
 LEFT = ("net::ERR_ABORTED", "NS_BINDING_ABORTED")
 PATIENCE_MS = PATIENCE_S * 1000

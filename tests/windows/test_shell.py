@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.flows.server import Server
 from tests.windows.conftest import Open
-from tests.windows.looking import Window
-
-VIEWS = {
-    "1": "/fleet",
-    "2": "/sessions",
-    "3": "/registry",
-    "4": "/scheduler",
-    "5": "/forensics",
-    "6": "/god-mode",
-}
+from tests.windows.looking import VIEWS, Window
 
 
 def link_of(server: Server) -> str:
@@ -26,21 +16,21 @@ def link_of(server: Server) -> str:
     return url
 
 
-def test_the_printed_link_signs_in_with_one_click_and_works_once(atlas: Server, opened: Open) -> None:
-    link = link_of(atlas)
-    first = opened(atlas, None, role=None)
+def test_the_printed_link_signs_in_with_one_click_and_works_once(house: Server, opened: Open) -> None:
+    link = link_of(house)
+    first = opened(house, None, role=None)
     first.page.goto(link)
     first.settled().at("/fleet")
     expect(first.role("button", re.compile(r"^You: .*operator"))).to_be_visible()
-    second = opened(atlas, None, role=None)
+    second = opened(house, None, role=None)
     with second.forgiving(r"answer: 401 GET .*/v1/"):
         second.page.goto(link)
         second.at(r"/fleet\?login=used")
         expect(second.page.get_by_text("used or is too old")).to_be_visible()
 
 
-def test_a_key_signs_in_and_leads_to_the_page_that_was_wanted(atlas: Server, opened: Open) -> None:
-    window = opened(atlas, None, role=None)
+def test_a_key_signs_in_and_leads_to_the_page_that_was_wanted(house: Server, opened: Open) -> None:
+    window = opened(house, None, role=None)
     with window.forgiving(r"answer: 40[13] "):
         window.go("/sessions?q=atlas")
         key = window.page.get_by_label("Key", exact=True)
@@ -48,17 +38,17 @@ def test_a_key_signs_in_and_leads_to_the_page_that_was_wanted(atlas: Server, ope
         key.fill("obs_nonsense")
         window.press("Enter")
         expect(window.page.get_by_text("No key of this gateway is like that")).to_be_visible()
-        key.fill(atlas.key("operator"))
+        key.fill(house.key("operator"))
         window.press("Enter")
         window.settled()
     window.at(r"/sessions\?q=atlas")
     kept = window.page.evaluate("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
-    assert atlas.key("operator") not in kept and "obs_" not in kept
+    assert house.key("operator") not in kept and "obs_" not in kept
 
 
-def test_keys_1_to_6_switch_views_and_the_back_button_returns(atlas: Server, opened: Open) -> None:
+def test_keys_1_to_6_switch_views_and_the_back_button_returns(house: Server, opened: Open) -> None:
     """Ruling 40; by keyboard alone."""
-    window = opened(atlas, "/fleet")
+    window = opened(house, "/fleet")
     for key, path in VIEWS.items():
         window.press(key).at(path)
         here = window.role("navigation", "Views").locator("li [aria-current=page]")
@@ -69,11 +59,11 @@ def test_keys_1_to_6_switch_views_and_the_back_button_returns(atlas: Server, ope
 
 
 def test_escape_closes_the_panel_then_the_drill_down_then_returns_to_the_fleet(
-    atlas: Server, opened: Open
+    house: Server, opened: Open
 ) -> None:
     """Ruling 40."""
-    session = atlas.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
-    window = opened(atlas, f"/sessions/{session}?peek=session:{session}")
+    session = house.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
+    window = opened(house, f"/sessions/{session}?peek=session:{session}")
     panel = window.role("complementary", re.compile("^Session"))
     expect(panel).to_be_visible()
     window.press("Escape")
@@ -84,17 +74,17 @@ def test_escape_closes_the_panel_then_the_drill_down_then_returns_to_the_fleet(
     window.press("Escape").at("/fleet$")
 
 
-def test_a_deep_link_opens_the_same_view_selection_and_filter(atlas: Server, opened: Open) -> None:
-    session = atlas.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
-    window = opened(atlas, f"/sessions?q=a&peek=session:{session}")
+def test_a_deep_link_opens_the_same_view_selection_and_filter(house: Server, opened: Open) -> None:
+    session = house.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
+    window = opened(house, f"/sessions?q=a&peek=session:{session}")
     expect(window.role("complementary", f"Session {session}")).to_be_visible()
     window.page.reload()
     expect(window.role("complementary", f"Session {session}")).to_be_visible()
     window.at(rf"/sessions\?q=a&peek=session:{session}")
 
 
-def test_help_lists_the_keys_in_force_and_typing_is_not_a_command(atlas: Server, opened: Open) -> None:
-    window = opened(atlas, "/registry").press("?")
+def test_help_lists_the_keys_in_force_and_typing_is_not_a_command(house: Server, opened: Open) -> None:
+    window = opened(house, "/registry").press("?")
     help_ = window.role("dialog", "Keys")
     for says in ("Fleet Command", "God Mode", "Search or act"):
         expect(help_.get_by_text(says, exact=False).first).to_be_visible()
@@ -107,21 +97,21 @@ def test_help_lists_the_keys_in_force_and_typing_is_not_a_command(atlas: Server,
     window.at("/registry")
 
 
-def test_the_palette_goes_to_views_agents_and_sessions(atlas: Server, opened: Open) -> None:
-    window = opened(atlas, "/registry").press("Control+k")
+def test_the_palette_goes_to_views_agents_and_sessions(house: Server, opened: Open) -> None:
+    window = opened(house, "/registry").press("Control+k")
     expect(window.role("dialog", "Go to or do").get_by_role("combobox")).to_be_focused()
     window.page.keyboard.type("sessio")
     expect(window.role("option").first).to_be_visible()
     window.press("Enter").at("/sessions")
     window.press("Control+k")
-    window.page.keyboard.type("researcher-beta-3")
-    expect(window.role("option", re.compile("researcher-beta-3")).first).to_be_visible()
+    window.page.keyboard.type("writer-beta-1")
+    expect(window.role("option", re.compile("writer-beta-1")).first).to_be_visible()
     window.press("Escape")
     expect(window.role("option").first).to_be_hidden()
 
 
-def test_the_theme_is_switched_and_kept(atlas: Server, opened: Open) -> None:
-    window = opened(atlas, "/registry")
+def test_the_theme_is_switched_and_kept(house: Server, opened: Open) -> None:
+    window = opened(house, "/registry")
     root = window.page.locator("html")
     expect(root).to_have_attribute("data-mantine-color-scheme", "dark")
     window.role("button", "Switch to the light theme").click()
@@ -163,16 +153,8 @@ def test_a_kill_switch_is_seen_on_every_view_with_what_since_when_and_by_whom(
     expect(banner).to_be_visible()
 
 
-@pytest.mark.parametrize("look", ["dark", "light", "phone"])
-def test_axe_finds_nothing_serious(atlas: Server, opened: Open, look: str) -> None:
-    window = opened(atlas, None, light=look == "light", phone=look == "phone")
-    for path in (*VIEWS.values(), "/inbox", "/compare"):
-        window.go(path).settled().shot(f"{path.strip('/')}-{look}")
-        window.is_accessible()
-
-
-def test_a_new_page_begins_with_a_way_past_the_frame(atlas: Server, opened: Open) -> None:
-    window: Window = opened(atlas, "/registry").press("Tab")
+def test_a_new_page_begins_with_a_way_past_the_frame(house: Server, opened: Open) -> None:
+    window: Window = opened(house, "/registry").press("Tab")
     expect(window.role("button", "Skip to the view")).to_be_focused()
     window.press("Enter")
     expect(window.role("main")).to_be_focused()
