@@ -68,12 +68,16 @@ MAIN = --ignore tests/windows --ignore tests/crewai -n $(WORKERS)
 # And after the others: their pages and the mesh behind some of them burn as long as they wait. CrewAI's beside
 # them.
 BROWSER = "tests/windows -n $(WORKERS)" "$(CREWAI_PY) tests/crewai"
-# What all workers load is compiled once, beside the tests of the windows, and not by each of them at once.
+# What all workers load is compiled once, beside the windows' own build and tests, and not by each of them at once.
 COMPILE = $(PY) -m pytest --collect-only -qq -p no:cacheprovider tests/unit tests/contract tests/vectors tests/flows
 
-test: windows $(CREWAI)  ## run all tests, those in a real browser too
-	@$(COMPILE) >/dev/null 2>&1 & $(PY) tools/windows.py test; wait
-	@$(PY) -m tools.chromium
+# Of what comes before the tests one computes on one core and one waits for the network: beside each other.
+test: $(SYNCED)  ## run all tests, those in a real browser too
+	@$(COMPILE) >/dev/null 2>&1 & \
+	{ $(MAKE) $(CREWAI) && $(PY) -m tools.chromium; } & fetched=$$!; \
+	$(PY) tools/windows.py build; \
+	$(PY) tools/windows.py test; \
+	wait $$fetched; wait
 	@$(PY) -m tools.suites "$(MAIN)"
 	@$(PY) -m tools.suites $(BROWSER)
 
