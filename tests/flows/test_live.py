@@ -147,9 +147,12 @@ def test_a_reader_that_falls_behind_is_told_to_resync_and_goes_on_s61(tight_serv
             assert time.monotonic() < deadline, "never told to resync"
             buffered = buffered[-20:] + slow.recv(1 << 16)
         number = server.send(decision_log()).json()["sequence_number"]
+        buffered = b""
         while f'"sequence_number":{number},'.encode() not in buffered:
             assert time.monotonic() < deadline, "the present was never told"
             buffered = buffered[-60:] + slow.recv(1 << 16)
+            if b'"resync"' in buffered:  # it had fallen behind once more, and the gap may hold this one too
+                number, buffered = server.send(decision_log()).json()["sequence_number"], b""
 
 
 def test_violations_have_a_topic_of_their_own_s30(server: Server) -> None:
