@@ -13,7 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    Response,
+    Route,
+    expect,
+)
 
 from tests.waiting import PATIENCE_S
 from tools.windows import UI
@@ -131,3 +140,17 @@ class Window:
 
     def close(self) -> None:
         self.page.close()
+
+
+class ActFirst:
+    """Nothing is looked at until something was done: whoever acts finds out, and not a look before."""
+
+    def __init__(self) -> None:
+        self._has_acted = False
+
+    def __call__(self, one: Route) -> None:
+        self._has_acted = self._has_acted or one.request.method != "GET"
+        if self._has_acted:
+            one.continue_()
+        else:
+            one.abort("aborted")

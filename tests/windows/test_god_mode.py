@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Locator, expect
 
 from tests.flows.fleet import ack, inbox, named, say
 from tests.flows.server import Server
 from tests.flows.test_kill_switch import engage, release
 from tests.waiting import until
 from tests.windows.conftest import Open
+from tests.windows.looking import ActFirst
 from tests.windows.staff import Worker
 
 Json = dict[str, Any]
@@ -29,20 +30,6 @@ def calm(request: pytest.FixtureRequest) -> Iterator[None]:
         for one in house.http("admin").get("/v1/kill-switch").json()["items"]:
             if one["state"] == "engaged":
                 release(house, one["kill_id"])
-
-
-class ActFirst:
-    """Nothing is looked at until something was done: whoever acts finds out, and not a look before."""
-
-    def __init__(self) -> None:
-        self._has_acted = False
-
-    def __call__(self, one: Route) -> None:
-        self._has_acted = self._has_acted or one.request.method != "GET"
-        if self._has_acted:
-            one.continue_()
-        else:
-            one.abort("aborted")
 
 
 def switches(server: Server, target: str) -> list[str]:
