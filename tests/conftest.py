@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is loaded stays: to look through it for garbage, again and again, costs a worker ten seconds."""
+    """What is loaded stays: to look through it for garbage, again and again, costs each worker seconds."""
     gc.disable()
     try:
         return (yield)

@@ -44,7 +44,7 @@ export default defineConfig({
     manifest: "manifest.json",
   },
   server: { proxy: { "/v1": { target: gateway, ws: true }, "/login": gateway, "/logout": gateway, "/schemas": gateway, "/docs": gateway } },
-  // One load of the modules for all files of a worker: nine tenths of the time went into loading them for each. A
+  // One load of the modules for all files of a worker: three quarters of the time went into loading them for each. A
   // test that changes what is global puts it back itself.
   test: { environment: "node", include: ["src/**/*.test.ts"], pool: "threads", isolate: false },
 });
