@@ -67,7 +67,14 @@ steps = _table(
 # The cumulative figure an agent's next report in a session is held against.
 totals = _table("totals", "session_no agent_no", "session_no:i! agent_no:i! total:f! seq:i!")
 # Causality as declared: a child and the key of a parent's name (or of its span, `kind` span).
-links = _table("links", "seq parent_key", "seq:i! parent_key:i! kind:t! session_no:i!", "parent_key")
+# Those of a session lie side by side in an index that has all of them, as its steps do.
+links = _table(
+    "links",
+    "seq parent_key",
+    "seq:i! parent_key:i! kind:t! session_no:i!",
+    "parent_key",
+    "session_no seq parent_key kind",
+)
 
 # Envelopes that name a span are few: whoever comes later with that span finds them.
 SPANS = text("kind = 'span'")

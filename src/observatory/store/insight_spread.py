@@ -56,16 +56,17 @@ def _asked(size: int) -> _Asked:
     stepped = select(*(steps.c[name] for name in StepRow._fields)).limit(LIMIT)
     taken = select(*(uses.c[name] for name in UseRow._fields)).select_from(used).where(made).limit(LIMIT)
     linked = select(links.c.parent_key, links.c.seq, links.c.session_no).limit(2 * LIMIT)
-    own = steps.join(links, and_(links.c.tenant_id == TENANT, links.c.seq == steps.c.seq))
-    since = and_(links.c.tenant_id == TENANT, links.c.seq >= LOW, (links.c.session_no + 0).in_(among))
+    since = and_(links.c.tenant_id == TENANT, links.c.seq >= LOW)
     out = and_(crossings.c.tenant_id == TENANT, crossings.c.from_no.in_(among), crossings.c.kind != "use")
     crossed = select(*(crossings.c[name] for name in Crossing._fields)).where(out).limit(LIMIT)
 
-    # Steps with their links: a row a parent, one without any when it has none.
+    # Steps with their links: a row a parent, one without any when it has none. Both lie side by side by their
+    # session; what is read through is met by number.
     tainted = select(*(steps.c[name] for name in TaintRow._fields[:-2]), links.c.parent_key, links.c.kind)
-    tainted = tainted.select_from(
-        steps.outerjoin(links, and_(links.c.tenant_id == TENANT, links.c.seq == steps.c.seq))
-    ).limit(LIMIT)
+    its = and_(links.c.tenant_id == TENANT, links.c.seq == steps.c.seq)
+    beside = steps.outerjoin(links, and_(its, links.c.session_no == steps.c.session_no))
+    lying = tainted.select_from(beside).where(mine).limit(LIMIT)
+    through_all = tainted.select_from(steps.outerjoin(links, its)).where(through).limit(LIMIT)
     shared = select(uses.c.fact_id, uses.c.seq, uses.c.kind, uses.c.weight, uses.c.session_no)
     shared = shared.select_from(used).where(made).limit(LIMIT)
 
@@ -73,12 +74,18 @@ def _asked(size: int) -> _Asked:
         select(func.count(), newest).where(mine),
         _led_to(among),
         counted,
-        (stepped.where(mine), known, taken, linked.select_from(own).where(mine), crossed),
+        (stepped.where(mine), known, taken, linked.where(since, links.c.session_no.in_(among)), crossed),
         stepped.where(mine).order_by(steps.c.seq),
-        (stepped.where(through).order_by(steps.c.seq), known, taken, linked.where(since), crossed),
-        (tainted.where(mine), known, shared, crossed),
-        tainted.where(mine).order_by(steps.c.seq),
-        (tainted.where(through), known, shared, crossed),
+        (
+            stepped.where(through).order_by(steps.c.seq),
+            known,
+            taken,
+            linked.where(since, (links.c.session_no + 0).in_(among)),
+            crossed,
+        ),
+        (lying, known, shared, crossed),
+        lying.order_by(steps.c.seq),
+        (through_all, known, shared, crossed),
     )
 
 
