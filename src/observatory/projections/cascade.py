@@ -10,7 +10,7 @@ in as they are asked for (`wanted`), and whoever feeds decides how much is enoug
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from observatory.insight.cascade import Downstream, Row, TaintRow
 from observatory.insight.facts import PLACE_BITS
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
+Link = tuple[int, int, Kind]  # parent, child
 STRONG: Final = frozenset({"parent", "span", "read", "exact"})
 WEIGHTS: Final = {"parent": 1.0, "span": 1.0, "inferred": 0.5, "message": 0.3}
 LINKS: Final[dict[str, Kind]] = {"declared": "parent", "inferred": "inferred", "span": "span"}
@@ -58,7 +59,7 @@ class Cascade:
         # Children by link: sure ones, and those by a link the gateway inferred.
         self._sure: dict[int, list[int]] = {}
         self._guessed: dict[int, list[int]] = {}
-        self._linked: list[tuple[int, int, Kind]] = []  # (parent, child, kind), all of them
+        self._linked: list[Link] = []  # all of them
         self._parents: dict[int, list[int]] | None = None  # made when a late parent asks for it
         self._declared: set[int] = set()  # steps that name a parent themselves
         self._uses: dict[int, list[tuple[int, Kind, float]]] = {}
@@ -91,10 +92,11 @@ class Cascade:
         steps.update(new)
         self._unturned.append(new)
         self._addressed.update(
-            row[0] for row in rows if row[5] and row[5] != row[4] and row[6] == "forwarded"
+            [row[0] for row in rows if row[5] and row[5] != row[4] and row[6] == "forwarded"]
         )
-        self._declared.update(row[0] for row in rows if row[12] != "inferred" and row[11] is not None)
-        waiting: list[tuple[int, int, str]] = []  # a parent may come after its child
+        self._declared.update([row[0] for row in rows if row[12] != "inferred" and row[11] is not None])
+        found: list[Link] = []
+        waiting: list[Link] = []  # a parent may come after its child
         spanned: list[tuple[int, int]] = []
         for row in rows:
             key = row[11]
@@ -105,24 +107,21 @@ class Cascade:
                 spanned.append((key, seq))
                 continue
             parent = names.get(key)
-            if parent is None:
+            if parent is None or (ahead and (parent, seq) in ahead):
                 continue
-            if parent > seq and parent in new:
-                waiting.append((parent, seq, how))
-            elif not ahead or (parent, seq) not in ahead:
-                self._link(parent, seq, LINKS.get(how, "parent"), again)
-        for parent, seq, how in waiting:
-            if (parent, seq) not in ahead:
-                self._link(parent, seq, LINKS.get(how, "parent"), again)
-        self._span(spanned, new, again)
+            late = parent > seq and parent in new
+            (waiting if late else found).append((parent, seq, LINKS.get(how, "parent")))
+        found += waiting
+        found += self._spans(spanned, new)
         for parent, seq, session_no, how, _ in down.abroad:
             if session_no in sessions:
                 continue  # its own links came with it
             self._home[seq] = session_no
             if seq not in steps:
                 self._ahead.add((parent, seq))
-            self._link(parent, seq, LINKS.get(how, "parent"), again)
-        self.facts += (row[0] for row in down.facts)
+            found.append((parent, seq, LINKS.get(how, "parent")))
+        self._link(found, again)
+        self.facts += [row[0] for row in down.facts]
         for fact_id, seq, how, weight, session_no in down.uses:
             self._home[seq] = session_no
             kind = USES.get(how, "near")
@@ -134,7 +133,7 @@ class Cascade:
                 self._used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
         self._spread(again)
 
-    def _span(self, spanned: list[tuple[int, int]], new: dict[int, Row], again: set[int]) -> None:
+    def _spans(self, spanned: list[tuple[int, int]], new: dict[int, Row]) -> Iterator[Link]:
         """Of several steps with that span the last before it, in its own session, which came as a whole."""
         wanted = {key for key, _ in spanned}
         having: dict[tuple[int, int], list[int]] = {}
@@ -145,17 +144,24 @@ class Cascade:
             found = sorted(having.get((key, self.steps[seq][3]), ()))
             place = bisect_left(found, seq)
             if found:
-                self._link(found[place - 1] if place else found[0], seq, "span", again)
+                yield found[place - 1] if place else found[0], seq, "span"
 
-    def _link(self, parent: int, seq: int, kind: Kind, again: set[int]) -> None:
-        if parent == seq:
-            return
-        self._linked.append((parent, seq, kind))
-        (self._guessed if kind == "inferred" else self._sure).setdefault(parent, []).append(seq)
-        if seq < parent:
-            self._late.add(parent)
-        if parent in self._reached:
-            again.add(parent)
+    def _link(self, found: list[Link], again: set[int]) -> None:
+        linked, sure, guessed, reached = self._linked, self._sure, self._guessed, self._reached
+        for link in found:
+            parent, seq, kind = link
+            if parent == seq:
+                continue
+            linked.append(link)
+            children = guessed if kind == "inferred" else sure
+            if parent in children:
+                children[parent].append(seq)
+            else:
+                children[parent] = [seq]
+            if seq < parent:
+                self._late.add(parent)
+            if parent in reached:
+                again.add(parent)
 
     def _spread(self, again: set[int]) -> None:
         """Whatever is reached by any edge, to know which sessions are wanted."""
