@@ -333,7 +333,7 @@ def test_a_header_that_is_no_text_does_not_end_the_reading_s838(nats_server: Nat
             writer.write(b"HPUB noise.x %d %d\r\n%s\r\n" % (len(head), len(head) + 2, head + b"{}"))
         writer.write(b"PUB noise.y 4\r\nlast\r\n")
         async with asyncio.timeout(PATIENCE_S):
-            found = [(await heard.next_msg()).data for _ in range(len(HEADS) + 1)]
+            found = [(await heard.next_msg(timeout=PATIENCE_S)).data for _ in range(len(HEADS) + 1)]
         writer.close()
         await writer.wait_closed()
         await wire.close(one)
