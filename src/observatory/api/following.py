@@ -83,7 +83,9 @@ async def _likely(
 def apart(found: Any, sessions: Collection[int]) -> dict[int, Any]:
     """Session by session."""
     home = dict(found.facts)
-    used = _by(found.uses, lambda row: home[row[0]], sessions)
+    # Read one after the other: of a fact that came between, the uses are there and it is not.
+    uses = [row for row in found.uses if row[0] in home]
+    used = _by(uses, lambda row: home[row[0]], sessions)
     steps, facts = _by(found.steps, itemgetter(SESSION), sessions), _by(found.facts, itemgetter(1), sessions)
     if isinstance(found, Downstream):
         abroad = _by(found.abroad, itemgetter(4), sessions)

@@ -101,3 +101,10 @@ def test_parts_of_sessions_are_together_what_was_read_at_once_s938() -> None:
     split = apart(down, {1, 2})
     assert split[1] == Downstream([(101, 2, 2, 1)], [(5, 1)], [], [], False)
     assert split[2] == Downstream([(201, 1, 1, 2)], [(6, 2)], down.uses, down.abroad, False)
+
+
+def test_a_use_of_a_fact_that_came_between_two_reads_is_left_for_later_s938() -> None:
+    """S938: what a live mesh adds while it is read ends no answer."""
+    whole = spread({1, 2}, 4)
+    later = UseRow(fact_number(203, 0), 204, "exact", 1.0, 1, 2, 0)
+    assert apart(whole._replace(uses=[*whole.uses, later]), {1, 2}) == apart(whole, {1, 2})
