@@ -10,14 +10,14 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Executable, create_engine, event
+from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -26,6 +26,7 @@ from observatory.insight.seen import Finding, Put
 from observatory.store.derived import DerivedReads, ddl, mark
 from observatory.store.derived_tables import DERIVED
 from observatory.store.derived_writes import sqlite_sql, writes_of
+from observatory.store.fetches import PooledFetches
 from observatory.store.sqlite import forget_log
 
 log = logging.getLogger("observatory.derived")
@@ -122,7 +123,7 @@ def code_of(error: BaseException) -> int:
     return int(getattr(error, "sqlite_errorcode", 1)) & 0xFF
 
 
-class SqliteDerived(DerivedReads):
+class SqliteDerived(PooledFetches, DerivedReads):
     dialect = "sqlite"
 
     def __init__(self, path: Path) -> None:
@@ -189,31 +190,6 @@ class SqliteDerived(DerivedReads):
         self._writer.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         self._engine.dispose()
-
-    async def fetch(
-        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
-    ) -> list[Any]:
-        def run() -> list[Any]:
-            with self._engine.connect() as connection:
-                return list(connection.execute(statement, values).all())
-
-        return await self._reading(run)
-
-    async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
-        def run() -> list[Any]:
-            with self._engine.connect() as connection:
-                return list(connection.execute(statement).cursor.fetchall())
-
-        return await self._reading(run)
-
-    async def fetch_each(
-        self, tenant_id: str, statements: Iterable[Executable], **values: Any
-    ) -> list[list[Any]]:
-        def run() -> list[list[Any]]:  # one way to the reader and back for all of them
-            with self._engine.connect() as connection:
-                return [list(connection.execute(one, values).cursor.fetchall()) for one in statements]
-
-        return await self._reading(run)
 
     async def _reading(self, run: Callable[[], list[Any]]) -> list[Any]:
         try:

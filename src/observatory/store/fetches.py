@@ -7,11 +7,11 @@ places (`TENANT`, `LOW`…) for what differs, and the values are given to `fetch
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, Executable, Integer, Text, bindparam
+from sqlalchemy import BigInteger, Engine, Executable, Integer, Text, bindparam
 
 T = TypeVar("T")
 TENANT = bindparam("tenant", type_=Text)
@@ -46,3 +46,34 @@ class Fetches(ABC):
     ) -> list[list[Any]]:
         """The rows of each, as plain; the same values are for all of them, whoever has a place for one."""
         return [await self.fetch(tenant_id, statement, **values) for statement in statements]
+
+
+class PooledFetches(Fetches):
+    """By connections of a pool, in threads: a file that any of them may read as any tenant."""
+
+    _engine: Engine
+
+    @abstractmethod
+    async def _reading(self, run: Callable[[], list[Any]]) -> list[Any]:
+        """In a thread for readers; NotDurable when nothing can be read."""
+
+    async def fetch(
+        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
+    ) -> list[Any]:
+        def run() -> list[Any]:
+            with self._engine.connect() as connection:
+                return list(connection.execute(statement, values).all())
+
+        return await self._reading(run)
+
+    async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
+        return (await self.fetch_each(tenant_id, (statement,)))[0]
+
+    async def fetch_each(
+        self, tenant_id: str, statements: Iterable[Executable], **values: Any
+    ) -> list[list[Any]]:
+        def run() -> list[list[Any]]:  # one way to the reader and back for all of them
+            with self._engine.connect() as connection:
+                return [list(connection.execute(one, values).cursor.fetchall()) for one in statements]
+
+        return await self._reading(run)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Executable, create_engine
+from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -25,6 +25,7 @@ from observatory.errors import NotDurable, StartupError, StatementFailed
 from observatory.ledger.chain import Head
 from observatory.ports import Finished
 from observatory.state import Changes, Memory, Wants
+from observatory.store.fetches import PooledFetches
 from observatory.store.leases import SqliteLeases
 from observatory.store.reads import Reads
 from observatory.store.shapes import SqliteShape
@@ -114,7 +115,7 @@ def _translated(error: Exception) -> Exception:
     return StatementFailed(f"the database refused a row: {type(error).__name__}")
 
 
-class SqliteStore(Reads, SqliteLeases):
+class SqliteStore(PooledFetches, Reads, SqliteLeases):
     """One lane: SQLite has one writer, so all tenants share it."""
 
     dialect = "sqlite"
@@ -219,22 +220,6 @@ class SqliteStore(Reads, SqliteLeases):
             with suppress(sqlite3.Error):  # a full disk, or a reader at work: the log stays and is read again
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.close()
-
-    async def fetch(
-        self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
-    ) -> list[Any]:
-        def run() -> list[Any]:
-            with self._engine.connect() as connection:
-                return list(connection.execute(statement, values).all())
-
-        return await self._reading(run)
-
-    async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
-        def run() -> list[Any]:
-            with self._engine.connect() as connection:
-                return list(connection.execute(statement).cursor.fetchall())
-
-        return await self._reading(run)
 
     async def _reading(self, run: Callable[[], list[Any]]) -> list[Any]:
         try:
