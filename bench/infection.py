@@ -21,12 +21,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from bench.report import OUT
-from observatory.api.cascade import cascade_of, summed
+from observatory.api.cascade import cascade_of
 from observatory.api.house import House
 from observatory.api.infection import infection_of
 from observatory.insight.cascade import Spot
 from observatory.insight.facts import FactRow, fact_number
 from observatory.insight.seen import Put
+from observatory.projections.blast import summed
 from observatory.state import Principal
 from observatory.store.derived_sqlite import SqliteDerived
 
@@ -150,7 +151,7 @@ async def blast(house: House, who: Principal, shape: str, each: int) -> None:
         cascade, truncated = await cascade_of(house, who, Spot(1, _key(1), -_key(1), 1, 1, 1))
         found = cascade.settle()
         order = sorted(found.depth)
-        summed(cascade, found, order)
+        summed(cascade, found)
         cascade.evidence(found, order[:SHOWN])
         taken.append(time.perf_counter() - mark)
         busy.append(time.process_time() - worked)

@@ -9,7 +9,8 @@ import pytest
 
 from observatory.daemons.folds import fact_memory
 from observatory.gateway import gates, interventions
-from observatory.insight.facts import FactFilter, Spread, StepRow, UseRow, fact_name, fact_number
+from observatory.insight.facts import FactFilter, fact_name, fact_number
+from observatory.insight.spread import HELD, LINK_KINDS, READ, STATES, Spread
 from observatory.projections.facts import key_of, normalise
 from observatory.state import HOME_TENANT
 from tests.contract.analysis import Analyst
@@ -245,21 +246,50 @@ def test_the_spread_of_sessions_is_read_whole_from_a_number_on(house: House) -> 
 
         for among in ({places[0]}, {places[0], places[2]}):  # few of many, and most of them
             found = spread(among, first)
-            assert [row[0] for row in found.steps][:2] == [first, made]
-            assert [row[0] for row in found.steps] == sorted(row[0] for row in found.steps)
-            assert StepRow(*found.steps[1]).agent_no == table[made]["agent_no"]
-            assert [tuple(row) for row in found.facts] == [(fact_number(made, 0), places[0])]
-            names = {row[1]: row[0] for row in found.steps}
-            edges = {(names[row[0]], row[1]) for row in found.links if row[0] in names}
-            edges |= {(names[row[2]], row[3]) for row in found.abroad}
+            numbers = found.steps.seq.tolist()
+            assert numbers[:2] == [first, made] and numbers == sorted(numbers)
+            row = table[made]
+            for name in ("agent_no", "recipient_no", "name_key", "span_key", "session_no", "cost", "at_ns"):
+                assert getattr(found.steps, name)[1] == row[name]
+            assert list(found.facts.rows()) == [(fact_number(made, 0), places[0])]
+            names = dict(zip(found.steps.name_key.tolist(), numbers, strict=True))
+            edges = {(names[key], child) for child, key, _, _ in found.links.rows() if key in names}
+            edges |= {(names[key], child) for _, _, key, child, _ in found.abroad.rows()}
             assert {(first, made), (made, abroad)} <= edges
-            (use,) = [UseRow(*row) for row in found.uses]
-            assert (use.seq, use.kind, use.session_no) == (abroad, "declared", places[1])
+            assert [(seq, kind, place) for _, seq, kind, _, place, _ in found.uses.rows()] == [
+                (abroad, READ, places[1])
+            ]
             assert not found.cut
-        assert [row[0] for row in spread({places[0]}, made).steps] == [made]
-        some = spread({places[2]}, first, 10)
-        assert [row[0] for row in some.steps] == many[:10] and some.cut
-        assert spread({999}, first) == Spread([], [], [], [], False, [])
+        assert spread({places[0]}, made).steps.seq.tolist() == [made]
+        for limit in (1, 10, 29):
+            some = spread({places[2]}, first, limit)
+            assert some.steps.seq.tolist() == many[:limit] and some.cut
+            assert set(some.links.seq.tolist()) <= set(many[:limit])
+        assert not spread({places[2]}, first, 30).cut
+        assert [len(one) for one in spread({999}, first)[:-1]] == [0] * 5
+
+
+def test_a_blast_is_read_with_state_status_and_tool_of_its_steps(house: House) -> None:
+    """S262: words of any kind, and none."""
+    with Analyst(house) as analyst:
+        texts: list[dict[str, Any]] = [step(str(n), session="s1", parent=str(n - 1)) for n in range(4)]
+        texts[0]["action"] |= {"tool_call": 'say "hé" \\ 😀\n[1,2]', "status": "failure"}
+        texts[1]["action"] |= {"tool_call": None, "status": "pending"}
+        texts[2]["control"] = {"hitl_required": True}
+        numbers = seq(house, *texts)
+        analyst.catch_up()
+        table = {row["seq"]: row for row in analyst.table("insight_steps")}
+        place = table[numbers[0]]["session_no"]
+        found = house.read(analyst.derived.downstream(HOME_TENANT, {place}, 1, 100))
+        shown = zip(found.steps.state.tolist(), found.steps.status, found.steps.tool, strict=True)
+        assert [(STATES[state], status, tool) for state, status, tool in shown] == [
+            (table[number]["state"], table[number]["status"], table[number]["tool"]) for number in numbers
+        ]
+        assert found.steps.tool[0] == texts[0]["action"]["tool_call"] and found.steps.tool[1] is None
+        assert HELD in found.steps.state.tolist()
+        assert {LINK_KINDS[kind] for kind in found.links.kind.tolist()} == {"declared"}
+        plain = house.read(analyst.derived.spread(HOME_TENANT, {place}, 1, 100))
+        assert plain.steps.seq.tolist() == numbers and set(plain.steps.tool.tolist()) == {None}
 
 
 def test_beliefs_are_read_with_when_they_were_stated_last(house: House) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from litestar import Response, Router, get
@@ -21,7 +21,9 @@ from observatory.api.following import MOST_ROUNDS, follow
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.insight.cascade import Spot
-from observatory.insight.facts import PLACE_BITS, fact_name
+from observatory.insight.facts import fact_name
+from observatory.insight.spread import STATES
+from observatory.projections.blast import summed
 from observatory.projections.cascade import Cascade, Tainted
 from observatory.projections.root_cause import NEAR_MINUTES, POINTS, Ancestry, Known
 from observatory.protocol.clock import from_ns
@@ -122,7 +124,7 @@ async def _blast(
     first = bisect_right(order, after)
     page = order[first : first + limit + 1]
     shown, more = page[:limit], len(page) > limit
-    sums = await asyncio.to_thread(summed, cascade, found, order)
+    sums = await asyncio.to_thread(summed, cascade, found)
     evidence = await asyncio.to_thread(cascade.evidence, found, shown)
     names, row_of = Names(), cascade.row
     facts = sums["facts"]
@@ -168,7 +170,7 @@ async def _blast(
                     "strength": strength(seq),
                     "weight": found.weight[seq],
                     "depth": found.depth[seq],
-                    "state": row_of(seq).state,
+                    "state": STATES[row_of(seq).state],
                     "status": row_of(seq).status,
                     "tool": row_of(seq).tool,
                     "cost": round(row_of(seq).cost, 9),
@@ -210,64 +212,6 @@ async def _blast(
         }
 
     return await asyncio.to_thread(told)  # up to as many agents as there are steps
-
-
-def summed(cascade: Cascade, found: Tainted, order: Collection[int]) -> Row:
-    """Of the whole blast by agent, session and tool; the step asked about is no side effect of itself."""
-    agents: dict[int, Row] = {}
-    tools: dict[tuple[str, str], Row] = {}
-    spend, sessions = {"strong": 0.0, "weak": 0.0}, set()
-    counted = {"success": "succeeded", "pending": "pending", "failure": "failed"}
-    for group, (first, steps, cost) in _grouped(cascade, found, order).items():
-        session_no, agent_no, state, status, tool, is_sure = group
-        sure = "strong" if is_sure else "weak"
-        spend[sure] += cost
-        sessions.add(session_no)
-        if agent_no:
-            one = agents.get(agent_no)
-            if one is None:
-                one = agents[agent_no] = _agent(sure, first)
-            if is_sure and one["strength"] == "weak":
-                one["strength"], one["first"] = "strong", first
-            elif sure == one["strength"]:
-                one["first"] = min(one["first"], first)
-            one["sessions"].add(session_no)
-            one["steps"] += steps
-            one["cost"] += cost
-        if tool is not None and state in ("forwarded", "held"):
-            did = tools.get((tool, sure))
-            if did is None:
-                did = {"succeeded": 0, "pending": 0, "failed": 0, "other": 0, "first": first}
-                tools[tool, sure] = did
-            did["first"] = min(did["first"], first)
-            # What is held went nowhere yet, whatever it says of itself.
-            did["pending" if state == "held" else counted.get(status or "", "other")] += steps
-    for number, seq in cascade.received(found).items():
-        if number not in agents:
-            agents[number] = _agent("received", seq) | {"sessions": {cascade.row(seq).session_no}}
-    facts = sorted(fact_id for fact_id in cascade.facts if fact_id >> PLACE_BITS in found.depth)
-    return {"agents": agents, "tools": tools, "spend": spend, "sessions": sessions, "facts": facts}
-
-
-def _grouped(cascade: Cascade, found: Tainted, order: Collection[int]) -> dict[Any, list[Any]]:
-    """(first step, steps, cost) by what is summed: a hundred groups are summed faster than as many thousand
-    steps. The tool of the step asked about is left out."""
-    groups: dict[Any, list[Any]] = {}
-    steps, strong, origin = cascade.steps, found.strong, cascade.origin
-    for seq in order:
-        row = steps[seq]
-        group = (row[3], row[4], row[6], row[7], row[8] if seq != origin else None, seq in strong)
-        sums = groups.get(group)
-        if sums is None:
-            groups[group] = [seq, 1, row[9]]
-        else:
-            sums[1] += 1
-            sums[2] += row[9]
-    return groups
-
-
-def _agent(strength: str, first: int) -> Row:
-    return {"strength": strength, "sessions": set(), "steps": 0, "cost": 0.0, "first": first}
 
 
 async def _causes(house: House, who: Principal, spot: Spot) -> Row:

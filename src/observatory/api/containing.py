@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from observatory.api.fact_shapes import Names
 from observatory.api.house import House
+from observatory.projections.blast import held
 from observatory.projections.cascade import Cascade, Tainted
 from observatory.projections.cut import MOST_AGENTS, Containment, contain
 from observatory.protocol.clock import from_ns
@@ -36,7 +37,7 @@ async def contained(house: House, who: Principal, cascade: Cascade, found: Taint
     tenant_id = who.tenant_id
     last = house.clock() // MINUTE
     since = last - minutes
-    holders, rooms = await asyncio.to_thread(_held, cascade, found)
+    holders, rooms = await asyncio.to_thread(held, cascade, found)
     sums = await house.derived.edge_sums(tenant_id, since, last + 1)
     counts: dict[tuple[int, int], int] = {}
     for one in sums:
@@ -85,20 +86,6 @@ async def contained(house: House, who: Principal, cascade: Cascade, found: Taint
         "already_halted": [names.agents.get(number) for number in already][:MOST_LISTED],
         "smaller": fewer,
     }
-
-
-def _held(cascade: Cascade, found: Tainted) -> tuple[set[int], dict[int, set[int]]]:
-    """Agents that hold it, and the sessions each holds it in."""
-    holders = set(cascade.received(found))
-    rooms: dict[int, set[int]] = {}
-    for seq in found.depth:
-        _, _, _, session_no, agent_no, recipient_no, state, *_ = cascade.steps[seq]
-        if agent_no:
-            holders.add(agent_no)
-        rooms.setdefault(agent_no, set()).add(session_no)
-        if recipient_no and state == "forwarded":
-            rooms.setdefault(recipient_no, set()).add(session_no)
-    return holders, rooms
 
 
 async def _halted(

@@ -9,18 +9,17 @@ of use.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from operator import itemgetter
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
-from observatory.insight.cascade import Downstream
-from observatory.insight.facts import FactReads, Spread
+import numpy as np
+
+from observatory.insight.spread import Spread, SpreadReads
 
 MOST_ROUNDS = 1_000  # sessions one after the other
 MOST_SESSIONS = 500  # of one read
-SESSION = 3  # its place in rows of steps
 
-Read = Callable[[str, Collection[int], int, int], Awaitable[Any]]
+Read = Callable[[str, Collection[int], int, int], Awaitable[Spread]]
 
 
 class Fed(Protocol):
@@ -29,12 +28,12 @@ class Fed(Protocol):
     wanted: set[int]
     loaded: set[int]
 
-    def feed(self, found: Any, sessions: set[int], /) -> None: ...
+    def feed(self, found: Spread, sessions: set[int], /) -> None: ...
 
 
-async def follow(fed: Fed, derived: FactReads, read: Read, tenant_id: str, after: int, most: int) -> bool:
+async def follow(fed: Fed, derived: SpreadReads, read: Read, tenant_id: str, after: int, most: int) -> bool:
     """Until nothing is wanted, or so many steps were looked at; whether there was more."""
-    parts: dict[int, Any] = {}  # what was read ahead
+    parts: dict[int, Spread] = {}  # what was read ahead
     left, used, cut = most, 0, False
     for _ in range(MOST_ROUNDS):
         wanted = set(sorted(fed.wanted)[:MOST_SESSIONS])
@@ -60,7 +59,7 @@ async def follow(fed: Fed, derived: FactReads, read: Read, tenant_id: str, after
 
 async def _likely(
     fed: Fed,
-    derived: FactReads,
+    derived: SpreadReads,
     tenant_id: str,
     after: int,
     wanted: set[int],
@@ -80,40 +79,37 @@ async def _likely(
     return found
 
 
-def apart(found: Any, sessions: Collection[int]) -> dict[int, Any]:
+def apart(found: Spread, sessions: Collection[int]) -> dict[int, Spread]:
     """Session by session."""
-    home = dict(found.facts)
+    facts, uses = found.facts, found.uses
+    order = np.argsort(facts.fact_id)
     # Read one after the other: of a fact that came between, the uses are there and it is not.
-    uses = [row for row in found.uses if row[0] in home]
-    used = _by(uses, lambda row: home[row[0]], sessions)
-    steps, facts = _by(found.steps, itemgetter(SESSION), sessions), _by(found.facts, itemgetter(1), sessions)
-    if isinstance(found, Downstream):
-        abroad = _by(found.abroad, itemgetter(4), sessions)
-        return {one: Downstream(steps[one], facts[one], used[one], abroad[one], False) for one in sessions}
-    links, abroad = _by(found.links, itemgetter(2), sessions), _by(found.abroad, itemgetter(0), sessions)
-    return {
-        one: Spread(steps[one], links[one], facts[one], used[one], False, abroad[one]) for one in sessions
-    }
+    uses = uses.taken(np.isin(uses.fact_id, facts.fact_id))
+    home = facts.session_no[order][np.searchsorted(facts.fact_id[order], uses.fact_id)]
+    steps, links = _by(found.steps, found.steps.session_no), _by(found.links, found.links.session_no)
+    known, used = _by(facts, facts.session_no), _by(uses, home)
+    abroad = _by(found.abroad, found.abroad.from_no)
+    return {one: Spread(steps(one), links(one), known(one), used(one), abroad(one)) for one in sessions}
 
 
-def together(parts: list[Any]) -> Any:
+def together(parts: list[Spread]) -> Spread:
     """The parts of several sessions as if they had been read at once."""
-    first = parts[0]
     if len(parts) == 1:
-        return first
-    whole = {
-        name: [row for part in parts for row in getattr(part, name)]
-        for name in first._fields
-        if name != "cut"
-    }
-    whole["steps"].sort(key=itemgetter(0))
-    return first._replace(**whole)
+        return parts[0]
+    steps, links, facts, uses, abroad = (
+        type(column[0]).joined(column) for column in list(zip(*parts, strict=True))[:-1]
+    )
+    steps, links = (one.taken(np.argsort(one.seq, kind="stable")) for one in (steps, links))
+    return Spread(steps, links, facts, uses, abroad)
 
 
-def _by(
-    rows: Iterable[Any], session_of: Callable[[Any], int], sessions: Iterable[int]
-) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {session_no: [] for session_no in sessions}
-    for row in rows:
-        found[session_of(row)].append(row)
-    return found
+def _by(rows: Any, places: Any) -> Callable[[int], Any]:
+    """Whatever has these places, in the order in which it came."""
+    order = np.argsort(places, kind="stable")
+    sorted_places = places[order]
+
+    def of(place: int) -> Any:
+        first, last = np.searchsorted(sorted_places, (place, place + 1))
+        return rows.taken(order[first:last])
+
+    return of

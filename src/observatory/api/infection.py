@@ -260,7 +260,7 @@ async def _told(
 
 def _pairs(found: Infection) -> dict[tuple[int, int], None]:
     """(session, agent) of whoever holds the claim, in the order of their first steps."""
-    steps = (found.step(seq) for seq in sorted(found.strong.keys() & found.steps.keys()))
+    steps = (found.step(seq) for seq in sorted(found.strong.keys() & found.steps.numbers))
     return {(step.session_no, step.agent_no): None for step in steps if step.agent_no}
 
 

@@ -7,42 +7,7 @@ names, and says when there was more. Nothing here is written by anybody but the 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, Protocol
-
-
-class TaintRow(NamedTuple):
-    """A step, and one of its parents by key, if it has any: a row a parent. `kind` is the link's."""
-
-    seq: int
-    name_key: int
-    span_key: int
-    session_no: int
-    agent_no: int
-    recipient_no: int
-    state: str
-    status: str | None
-    tool: str | None
-    cost: float
-    at_ns: int
-    parent_key: int | None
-    kind: str | None
-
-
-Row = Sequence[Any]  # the members of a `TaintRow` by their place: 100,000 of them are made no objects of
-
-
-class Downstream(NamedTuple):
-    """Everything of some sessions past a number."""
-
-    steps: Sequence[Row]
-    # (fact, its session)
-    facts: Sequence[tuple[int, int]]
-    # Of facts of these sessions, wherever they were used: (fact, step, kind, weight, session of the step)
-    uses: Sequence[tuple[int, int, str, float, int]]
-    # Children in other sessions of steps of these, which may be among these too:
-    # (parent, child, session of the child, kind of the link, session of the parent)
-    abroad: Sequence[tuple[int, int, int, str, int]]
-    cut: bool
+from typing import NamedTuple, Protocol
 
 
 class SignRow(NamedTuple):
@@ -93,11 +58,6 @@ class Cascades(Protocol):
 
     async def first_since(self, tenant_id: str, at_ns: int) -> int | None:
         """The number of the first step at or after a time; None when there is none."""
-
-    async def downstream(
-        self, tenant_id: str, sessions: Collection[int], after: int, limit: int
-    ) -> Downstream:
-        """Numbers from `after` on, the earliest `limit` steps."""
 
     async def upstream(self, tenant_id: str, sessions: Collection[int], until: int, limit: int) -> Upstream:
         """Numbers up to `until`, the newest `limit` steps."""

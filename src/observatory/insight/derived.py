@@ -19,6 +19,7 @@ from observatory.insight.search import Search
 from observatory.insight.seen import Finding, Put
 from observatory.insight.session_lines import Lines
 from observatory.insight.sessions import Doubts
+from observatory.insight.spread import SpreadReads
 from observatory.insight.traffic import Costs, Map
 
 
@@ -51,7 +52,9 @@ class Status(Protocol):
         """Past a finding's number, in order."""
 
 
-class Derived(Status, Map, Costs, FactReads, Doubts, Search, Cascades, Lines, AlertLog, Protocol):
+class Derived(
+    Status, Map, Costs, FactReads, SpreadReads, Doubts, Search, Cascades, Lines, AlertLog, Protocol
+):
     """Everything doors and daemons may ask of the derived store. NotDurable when nothing can be read."""
 
     async def start(self) -> None:

@@ -7,7 +7,7 @@ in few queries whatever the size; every list has a bound that the caller names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final, NamedTuple, Protocol
 
 PLACE_BITS: Final = 18
@@ -56,45 +56,6 @@ class UseRow(NamedTuple):
     copy_id: int
 
 
-class StepRow(NamedTuple):
-    """Of a step what the spread of a fact needs."""
-
-    seq: int
-    name_key: int
-    span_key: int
-    session_no: int
-    agent_no: int
-    recipient_no: int
-    cost: float
-    at_ns: int
-
-
-class Crossing(NamedTuple):
-    """A link into another session."""
-
-    from_no: int
-    session_no: int
-    parent_key: int
-    seq: int
-    kind: str
-
-
-class Spread(NamedTuple):
-    """Everything of some sessions past a number, as the driver gave it: rows are not made anything of."""
-
-    steps: Sequence[StepRow]
-    # Links of these steps: (key of the parent, child's number, child's session).
-    links: Sequence[tuple[int, int, int]]
-    # Facts that these steps added, and their session.
-    facts: Sequence[tuple[int, int]]
-    # Of these facts, wherever they were used.
-    uses: Sequence[UseRow]
-    # Whether there was more than the bound.
-    cut: bool
-    # Links of steps of other sessions, which may be among these too, to steps of these.
-    abroad: Sequence[Crossing] = ()
-
-
 class FactFilter(NamedTuple):
     fact_keys: tuple[int, ...] | None = None
     agent_no: int | None = None
@@ -132,15 +93,6 @@ class FactReads(Protocol):
         self, tenant_id: str, agent_no: int, until_seq: int | None, until_ns: int | None, limit: int
     ) -> list[UseRow]:
         """What an agent declared to have read from memory, newest first."""
-
-    async def spread(self, tenant_id: str, sessions: Collection[int], after: int, limit: int) -> Spread:
-        """Numbers from `after` on, the earliest `limit` steps."""
-
-    async def led_to(
-        self, tenant_id: str, sessions: Collection[int], after: int, most: int
-    ) -> dict[int, int]:
-        """Sessions that links past a number, and uses of facts, lead to from these, and from those, and so
-        on, the nearest first, at most 500; and how many steps from that number on each has."""
 
     async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
         """Beliefs on subjects that were given more than one value, newest first."""

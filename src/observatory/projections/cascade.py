@@ -11,18 +11,30 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
-from observatory.insight.cascade import Downstream, Row, TaintRow
+import numpy as np
+
 from observatory.insight.facts import PLACE_BITS
+from observatory.insight.spread import (
+    FORWARDED,
+    INFERRED,
+    NEAR,
+    SPAN,
+    Facts,
+    Ints,
+    Links,
+    Spread,
+    Step,
+    Steps,
+)
+from observatory.projections.sheaf import Sheaf, among, array_of
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
-Link = tuple[int, int, Kind]  # parent, child
-STRONG: Final = frozenset({"parent", "span", "read", "exact"})
+Link = tuple[int, int, int]  # parent, child, kind
 WEIGHTS: Final = {"parent": 1.0, "span": 1.0, "inferred": 0.5, "message": 0.3}
-LINKS: Final[dict[str, Kind]] = {"declared": "parent", "inferred": "inferred", "span": "span"}
-USES: Final[dict[str, Kind]] = {"declared": "read", "exact": "exact", "near": "near"}
+LINKS: Final[tuple[Kind, ...]] = ("parent", "inferred", "span")
+USES: Final[tuple[Kind, ...]] = ("read", "exact", "near")
 EVIDENCE: Final = 8  # edges told of one step
 LEAST: Final = 0.001  # a weight is never shown as nothing
 WALK: Final = 200_000  # steps looked at for circles, in all
@@ -44,136 +56,155 @@ class Tainted(NamedTuple):
 
 
 class Cascade:
-    """Feed it what `wanted` names until nothing is wanted, then `settle` it.
-
-    Plain numbers in flat lists: 100,000 steps are no 100,000 objects more for the collector to walk over.
-    """
+    """Feed it what `wanted` names until nothing is wanted, then `settle` it."""
 
     def __init__(self, seq: int, session_no: int) -> None:
         self.origin = seq
-        self.steps: dict[int, Row] = {}
+        self.steps = Sheaf()
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
-        self.facts: list[int] = []  # of all these steps
+        self._facts: list[Facts] = []  # of all these steps
         self._reached: set[int] = {seq}
-        # Children by link: sure ones, and those by a link the gateway inferred.
-        self._sure: dict[int, list[int]] = {}
-        self._guessed: dict[int, list[int]] = {}
-        self._linked: list[Link] = []  # all of them
+        # Children by link: sure ones, and those by a link the gateway inferred. Mostly it is one.
+        self._sure: dict[int, Sequence[int]] = {}
+        self._guessed: dict[int, Sequence[int]] = {}
+        self._linked: list[Ints] = []  # all of them: parent, child and kind, a row each
         self._parents: dict[int, list[int]] | None = None  # made when a late parent asks for it
         self._declared: set[int] = set()  # steps that name a parent themselves
-        self._uses: dict[int, list[tuple[int, Kind, float]]] = {}
+        self._uses: dict[int, list[tuple[int, int, float]]] = {}  # by fact: step, kind, weight
         self._used: dict[int, list[int]] = {}  # step -> its facts that somebody used
         self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
-        self._unturned: list[dict[int, Row]] = []  # steps that are not among these yet: few ask for them
+        self._unturned: list[tuple[Steps, Links]] = []  # what is not among these yet: few ask for them
         self._names: dict[int, int] = {}  # key of a name -> step
         self._home: dict[int, int] = {}  # step -> session, of those not loaded
         self._ahead: set[tuple[int, int]] = set()  # (parent, child) known before the child itself
         # Most steps are none of these: their children are all there is to know of them.
+        self._special: set[int] = set()  # steps that are any of these, or have guessed children
         self._given: set[int] = set()  # steps somebody surely used a fact of
         self._hinted: set[int] = set()  # steps somebody may have used a fact of
         self._late: set[int] = set()  # parents that came after a child
-        self._addressed: set[int] = set()  # steps that were forwarded to another agent
+        self._addressed: dict[int, tuple[int, int]] = {}  # those forwarded to another: session, recipient
         self._walked = 0
 
-    def row(self, seq: int) -> TaintRow:
-        return TaintRow(*self.steps[seq])
+    def row(self, seq: int) -> Step:
+        return self.steps.step(seq)
 
-    def feed(self, down: Downstream, sessions: set[int]) -> None:
+    def feed(self, down: Spread, sessions: set[int]) -> None:
         """Everything of these sessions; then as far as it goes."""
         self.loaded |= sessions
         self.wanted -= sessions
         self._parents = None
-        steps, names, reached, ahead = self.steps, self._names, self._reached, self._ahead
-        rows = sorted(down.steps, key=itemgetter(0))
-        new = {row[0]: row for row in rows}
-        names.update({row[1]: row[0] for row in rows})
-        again = {seq for seq in new if seq in reached and seq not in steps}  # steps there was news of
-        steps.update(new)
-        self._unturned.append(new)
-        self._addressed.update(
-            [row[0] for row in rows if row[5] and row[5] != row[4] and row[6] == "forwarded"]
-        )
-        self._declared.update([row[0] for row in rows if row[12] != "inferred" and row[11] is not None])
-        found: list[Link] = []
-        waiting: list[Link] = []  # a parent may come after its child
-        spanned: list[tuple[int, int]] = []
-        for row in rows:
-            key = row[11]
-            if key is None:
-                continue
-            seq, how = row[0], row[12]
-            if how == "span":
-                spanned.append((key, seq))
-                continue
-            parent = names.get(key)
-            if parent is None or (ahead and (parent, seq) in ahead):
-                continue
-            late = parent > seq and parent in new
-            (waiting if late else found).append((parent, seq, LINKS.get(how, "parent")))
-        found += waiting
-        found += self._spans(spanned, new)
-        for parent, seq, session_no, how, _ in down.abroad:
-            if session_no in sessions:
-                continue  # its own links came with it
-            self._home[seq] = session_no
-            if seq not in steps:
-                self._ahead.add((parent, seq))
-            found.append((parent, seq, LINKS.get(how, "parent")))
-        self._link(found, again)
-        self.facts += [row[0] for row in down.facts]
-        for fact_id, seq, how, weight, session_no in down.uses:
-            self._home[seq] = session_no
-            kind = USES.get(how, "near")
-            (self._given if kind in STRONG else self._hinted).add(fact_id >> PLACE_BITS)
-            if fact_id in self._uses:
-                self._uses[fact_id].append((seq, kind, weight))
-            else:
-                self._uses[fact_id] = [(seq, kind, weight)]
-                self._used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
+        steps = down.steps
+        came = self.steps.add(steps)
+        again = self._reached.intersection(came)  # steps there was news of; each comes once
+        self._names.update(zip(steps.name_key.tolist(), came, strict=True))
+        self._unturned.append((steps, down.links))
+        is_told = (steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no)
+        told = steps.taken(is_told & (steps.state == FORWARDED))
+        whom = zip(told.session_no.tolist(), told.recipient_no.tolist(), strict=True)
+        self._addressed.update(zip(told.seq.tolist(), whom, strict=True))
+        self._special.update(told.seq.tolist())
+        self._link([*self._own(down.links, steps), *self._abroad(down, sessions)], again)
+        self._facts.append(down.facts)
+        self._use(down)
         self._spread(again)
 
-    def _spans(self, spanned: list[tuple[int, int]], new: dict[int, Row]) -> Iterator[Link]:
-        """Of several steps with that span the last before it, in its own session, which came as a whole."""
-        wanted = {key for key, _ in spanned}
-        having: dict[tuple[int, int], list[int]] = {}
-        for row in new.values() if wanted else ():
-            if row[2] in wanted:
-                having.setdefault((row[2], row[3]), []).append(row[0])
-        for key, seq in spanned:
-            found = sorted(having.get((key, self.steps[seq][3]), ()))
-            place = bisect_left(found, seq)
-            if found:
-                yield found[place - 1] if place else found[0], seq, "span"
+    def _own(self, links: Links, steps: Steps) -> Iterator[Ints]:
+        """Links of these steps: first to parents that came before, then to late ones, then by span."""
+        names = self._names
+        parents = np.array([names.get(key, 0) for key in links.parent_key.tolist()], np.int64)
+        found = np.stack((parents, links.seq, links.kind))[:, (parents != 0) & (links.kind != SPAN)]
+        if self._ahead:
+            pairs = zip(found[0].tolist(), found[1].tolist(), strict=True)
+            found = found[:, [pair not in self._ahead for pair in pairs]]
+        late = found[0] > found[1]
+        if late.any():  # a parent may come after its child, and with it
+            late &= np.isin(found[0], steps.seq)
+        yield found[:, ~late]
+        yield found[:, late]
+        spanned = links.taken(links.kind == SPAN)
+        if len(spanned):
+            yield self._spans(spanned, steps)
 
-    def _link(self, found: list[Link], again: set[int]) -> None:
-        linked, sure, guessed, reached = self._linked, self._sure, self._guessed, self._reached
-        for link in found:
-            parent, seq, kind = link
-            if parent == seq:
+    def _spans(self, spanned: Links, steps: Steps) -> Ints:
+        """Of several steps with that span the last before it, in its own session, which came as a whole."""
+        having: dict[tuple[int, int], list[int]] = {}
+        those = steps.taken(np.isin(steps.span_key, spanned.parent_key))
+        keys = zip(those.span_key.tolist(), those.session_no.tolist(), strict=True)
+        for key, seq in zip(keys, those.seq.tolist(), strict=True):
+            having.setdefault(key, []).append(seq)
+        made: list[Link] = []
+        for seq, span, session_no, _ in spanned.rows():
+            found = having.get((span, session_no), ())
+            place = bisect_left(found, seq)
+            if found and seq in self.steps:
+                made.append((found[place - 1] if place else found[0], seq, SPAN))
+        return np.array(made, np.int64).reshape(-1, 3).T
+
+    def _abroad(self, down: Spread, sessions: set[int]) -> Iterator[Ints]:
+        """Children in other sessions, by name: a span is of its own session."""
+        abroad = down.abroad.taken((down.abroad.kind != SPAN) & ~among(down.abroad.session_no, sessions))
+        made: list[Link] = []
+        for _, session_no, key, seq, kind in abroad.rows():
+            parent = self._names.get(key)
+            if parent is None:
                 continue
-            linked.append(link)
-            children = guessed if kind == "inferred" else sure
-            if parent in children:
-                children[parent].append(seq)
+            self._home[seq] = session_no
+            if seq not in self.steps:
+                self._ahead.add((parent, seq))
+            made.append((parent, seq, kind))
+        if made:
+            yield np.array(made, np.int64).T
+
+    def _link(self, parts: list[Ints], again: set[int]) -> None:
+        reached = self._reached
+        for part in parts:
+            part = part[:, part[0] != part[1]]
+            self._linked.append(part)
+            late, guessed = part[1] < part[0], part[2] == INFERRED
+            self._late.update(part[0][late].tolist())
+            self._special.update(part[0][late | guessed].tolist())
+            for children, some in ((self._sure, part[:, ~guessed]), (self._guessed, part[:, guessed])):
+                parents: list[int] = some[0].tolist()
+                for parent, seq in zip(parents, some[1].tolist(), strict=True):
+                    known = children.get(parent)
+                    if known is None:
+                        children[parent] = (seq,)
+                    elif isinstance(known, list):
+                        known.append(seq)
+                    else:
+                        children[parent] = [*known, seq]
+                again |= reached.intersection(parents)
+
+    def _use(self, down: Spread) -> None:
+        uses, found, used = down.uses, self._uses, self._used
+        facts, numbers = uses.fact_id.tolist(), uses.seq.tolist()
+        self._home.update(zip(numbers, uses.session_no.tolist(), strict=True))
+        sources = uses.fact_id >> PLACE_BITS
+        self._given.update(sources[uses.kind != NEAR].tolist())
+        self._hinted.update(sources[uses.kind == NEAR].tolist())
+        self._special.update(sources.tolist())
+        rows = zip(numbers, uses.kind.tolist(), uses.weight.tolist(), strict=True)
+        for fact_id, use in zip(facts, rows, strict=True):
+            if fact_id in found:
+                found[fact_id].append(use)
             else:
-                children[parent] = [seq]
-            if seq < parent:
-                self._late.add(parent)
-            if parent in reached:
-                again.add(parent)
+                found[fact_id] = [use]
+                used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
 
     def _spread(self, again: set[int]) -> None:
         """Whatever is reached by any edge, to know which sessions are wanted."""
-        stack, reached, steps, late = list(again), self._reached, self.steps, self._late
-        ways = (self._sure, self._guessed)
-        given, hinted, addressed = self._given, self._hinted, self._addressed
+        stack, reached, steps = list(again), self._reached, self.steps.numbers
+        sure, special = self._sure, self._special
+        onward: Iterable[Sequence[int]]
         while stack:
             here = stack.pop()
-            if here in given or here in hinted or here in addressed or here in late:
-                onward: Iterable[Sequence[int]] = (self._after(here, True), self._after(here, False))
+            if here in special:
+                onward = (self._after(here, True), self._after(here, False))
+            elif here in sure:
+                onward = (sure[here],)
             else:
-                onward = [way[here] for way in ways if here in way]
+                continue
             for found in onward:
                 for seq in found:
                     if seq in reached:
@@ -193,7 +224,7 @@ class Cascade:
         found = [child for child in linked if child > seq or not self._closes(seq, child)]
         for fact_id in self._used.get(seq, ()) if used else ():
             for user, kind, _ in self._uses[fact_id]:
-                if (kind in STRONG) is sure and user != seq:
+                if (kind != NEAR) is sure and user != seq:
                     found.append(user)
         if not sure:
             answer = self._answer(seq)
@@ -205,8 +236,9 @@ class Cascade:
         """Whether a parent that came after its child descends from it, by what was known when it came."""
         if self._parents is None:
             self._parents = {}
-            for above, seq, _ in self._linked:
-                self._parents.setdefault(seq, []).append(above)
+            for part in self._linked:
+                for above, seq in zip(part[0].tolist(), part[1].tolist(), strict=True):
+                    self._parents.setdefault(seq, []).append(above)
         seen, stack = {parent}, [parent]
         while stack and self._walked < WALK:
             for above in self._parents.get(stack.pop(), ()):
@@ -222,21 +254,22 @@ class Cascade:
         """The next step there of the agent this one was addressed to, unless that names its own parents."""
         if seq not in self._addressed:
             return None
-        for rows in self._unturned:
-            for number, one in rows.items():
-                self._turns.setdefault((one[3], one[4]), []).append(number)
+        for steps, links in self._unturned:
+            self._declared.update(links.seq[links.kind != INFERRED].tolist())
+            pairs = zip(steps.session_no.tolist(), steps.agent_no.tolist(), strict=True)
+            for pair, number in zip(pairs, steps.seq.tolist(), strict=True):
+                self._turns.setdefault(pair, []).append(number)
         self._unturned.clear()
-        row = self.steps[seq]
-        turns = self._turns.get((row[3], row[5]), [])
+        turns = self._turns.get(self._addressed[seq], [])
         place = bisect_right(turns, seq)
         return turns[place] if place < len(turns) and turns[place] not in self._declared else None
 
     def settle(self) -> Tainted:
         """Every tainted step that is known. First by strong edges alone, then by all."""
-        steps, sure, given, late = self.steps, self._sure, self._given, self._late
+        steps, sure, given, late = self.steps.numbers, self._sure, self._given, self._late
+        guessed, addressed = self._guessed, self._addressed
         depth, weight = {self.origin: 0}, {self.origin: 1.0}
         level, away = [self.origin], 0
-        best: dict[int, float] | None
         while level:
             away += 1
             after: list[int] = []
@@ -250,18 +283,21 @@ class Cascade:
                         after.append(child)
                 if seq not in given:
                     continue
-                best = None
-                for child in self._after(seq, True):
-                    if child not in depth and child in steps:
-                        best = self._best(seq) if best is None else best
-                        depth[child] = away
-                        weight[child] = max(LEAST, round(here * best.get(child, 0.0), 3))
-                        after.append(child)
+                users = [use for fact_id in self._used[seq] for use in self._uses[fact_id]]
+                is_alone = len(users) == 1 and not (is_late or seq in guessed or seq in addressed)
+                shares: dict[int, float] | None = None
+                for child, kind, share in users:
+                    if kind == NEAR or child == seq or child in depth or child not in steps:
+                        continue
+                    if shares is None:
+                        shares = {child: round(share, 3)} if is_alone else self._best(seq)
+                    depth[child], weight[child] = away, max(LEAST, round(here * shares[child], 3))
+                    after.append(child)
             level = after
         strong = frozenset(depth)
         # Of strong ones only those that have a weak way on are looked at again.
         levels: dict[int, list[int]] = {}
-        for seq in strong & (self._guessed.keys() | self._hinted | self._addressed):
+        for seq in strong & (self._guessed.keys() | self._hinted | self._addressed.keys()):
             levels.setdefault(depth[seq], []).append(seq)
         away = 0
         while levels:
@@ -269,12 +305,12 @@ class Cascade:
                 onward = self._after(seq, False)
                 if seq not in strong:
                     onward = [*onward, *self._after(seq, True)]
-                best = None
+                shares = None
                 for child in onward:
                     if child not in depth and child in steps:
-                        best = self._best(seq) if best is None else best
+                        shares = self._best(seq) if shares is None else shares
                         depth[child] = away + 1
-                        weight[child] = max(LEAST, round(weight[seq] * best.get(child, 0.0), 3))
+                        weight[child] = max(LEAST, round(weight[seq] * shares.get(child, 0.0), 3))
                         levels.setdefault(away + 1, []).append(child)
             away += 1
         return Tainted(depth, weight, strong)
@@ -299,18 +335,21 @@ class Cascade:
         told: dict[int, list[Edge]] = {seq: [] for seq in wanted}
         if self.origin in told:
             told[self.origin].append(Edge("origin", 1.0, self.origin, 0))
-        among, tainted = set(told) - {self.origin}, found.depth
-        for parent, seq, kind in self._linked:
-            if seq in among and parent in tainted and (seq > parent or not self._closes(parent, seq)):
-                told[seq].append(Edge(kind, WEIGHTS[kind], parent, 0))
+        asked, tainted = set(told) - {self.origin}, found.depth
+        numbers = array_of(asked)
+        for part in self._linked:
+            for parent, seq, kind in part[:, np.isin(part[1], numbers)].T.tolist():
+                if parent in tainted and (seq > parent or not self._closes(parent, seq)):
+                    how = LINKS[kind]
+                    told[seq].append(Edge(how, WEIGHTS[how], parent, 0))
         for fact_id, users in self._uses.items():
             source = fact_id >> PLACE_BITS
             for user, kind, weight in users if source in tainted else ():
-                if user in among and user != source:
-                    told[user].append(Edge(kind, round(weight, 3), source, fact_id))
-        for seq in self._addressed & tainted.keys():
+                if user in asked and user != source:
+                    told[user].append(Edge(USES[kind], round(weight, 3), source, fact_id))
+        for seq in self._addressed.keys() & tainted.keys():
             answer = self._answer(seq)
-            if answer in among:
+            if answer in asked:
                 told[answer].append(Edge("message", WEIGHTS["message"], seq, 0))
         return {
             seq: sorted(edges, key=lambda one: (-one.weight, one.from_seq, one.kind))[:EVIDENCE]
@@ -320,6 +359,12 @@ class Cascade:
     def received(self, found: Tainted) -> dict[int, int]:
         """Agent -> the first tainted step that another addressed to it and that was forwarded."""
         told: dict[int, int] = {}
-        for seq in sorted(self._addressed & found.depth.keys()):
-            told.setdefault(self.steps[seq][5], seq)
+        for seq in sorted(self._addressed.keys() & found.depth.keys()):
+            told.setdefault(self._addressed[seq][1], seq)
+        return told
+
+    def facts(self, found: Tainted) -> list[int]:
+        """Facts that tainted steps added, in order."""
+        facts = np.concatenate([one.fact_id for one in self._facts] or [array_of(())])
+        told: list[int] = np.sort(facts[among(facts >> PLACE_BITS, found.depth)]).tolist()
         return told

@@ -5,28 +5,28 @@ what only came after: other facts a tainted step added and who used them, childr
 next step of an agent it wrote to. Both are told apart, step by step. A step weighs what the surest way to it
 does. Pure: sessions are fed in as they are asked for (`wanted`), in any order, and whoever feeds decides how
 much is enough. Weights are whole thousandths, so that steps are taken from the heaviest down, each once;
-rows stay as they came, and evidence is put together only for the steps that are shown.
+what is summed is summed by columns, and evidence is put together only for the steps that are shown.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
-from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from observatory.insight.facts import PLACE_BITS, Spread, StepRow
+import numpy as np
+
+from observatory.insight.facts import PLACE_BITS
+from observatory.insight.spread import USE_KINDS, Crossings, Facts, Links, Spread, Step, Steps
+from observatory.projections.sheaf import Sheaf, among, array_of, grouped
 
 Kind = Literal["source", "declared", "exact", "near", "derived", "descent", "message"]
+Use = tuple[int, int, float, int]  # step, kind, weight, the fact it made of it or 0
 DERIVED, DESCENT, MESSAGE = 0.7, 0.5, 0.3
 EVIDENCE: Final = 8  # edges shown for one step
 FULL: Final = 1_000  # a weight of 1; nothing weighs less than one thousandth
-SESSION, AGENT, RECIPIENT, COST = (
-    StepRow._fields.index(name) for name in ("session_no", "agent_no", "recipient_no", "cost")
-)
-
-_session, _cost = itemgetter(SESSION), itemgetter(COST)
+STRONG: Final = FULL + 1  # heavier than any weak way
 
 
 class Edge(NamedTuple):
@@ -58,83 +58,100 @@ class Infection:
 
     def __init__(self, fact_id: int, session_no: int) -> None:
         self.source, self.start = fact_id, fact_id >> PLACE_BITS
-        self.steps: dict[int, Any] = {}  # rows as `StepRow` has them
+        self.steps = Sheaf()
         self.strong: dict[int, int] = {self.start: FULL}
-        self.weak: dict[int, int] = {}
         self.copies: dict[int, int] = {fact_id: FULL}  # facts that make the claim
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
-        self._facts: list[int] = []
-        self._uses: dict[int, list[Any]] = {}  # fact -> rows
+        self._ways: dict[int, int] = {self.start: STRONG}  # of every step reached: its weight, if it is weak
+        self._ahead: set[int] = {self.start}  # of these the ways on were not taken yet
+        self._away: set[int] = set()  # those of them that were not fed
+        self._facts: list[Facts] = []
+        self._uses: dict[int, list[Use]] = {}  # by fact
         self._used: dict[int, list[int]] = {}  # step -> its facts that somebody used
         self._child: dict[int, int] = {}  # the first of a step's children, which mostly is the only one
         self._others: dict[int, list[int]] = {}
+        self._addressed: dict[int, tuple[int, int]] = {}  # step -> session, recipient
         self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
-        self._unturned: list[dict[int, Any]] = []  # steps that are not among these yet: few ask for them
+        self._unturned: list[Steps] = []  # steps that are not among these yet: few ask for them
         self._names: dict[int, int] = {}  # key -> step
         self._spans: dict[int, int] = {}
-        self._home: dict[int, int] = {}  # step -> session
-        self._order: list[int] | None = None  # of what is told, until more is fed
-        self._fresh: set[int] = set()  # steps whose ways on were not taken yet
-        self._missing: set[int] = set()  # steps that were reached and not fed
+        self._unspanned: list[Steps] = []  # whose spans are not among these yet
+        self._home: dict[int, int] = {}  # step -> session, of those not fed
+        self._reached: Steps | None = None  # what is told, until more is fed
+
+    @property
+    def weak(self) -> dict[int, int]:
+        return {seq: weight for seq, weight in self._ways.items() if weight != STRONG}
 
     def feed(self, spread: Spread, sessions: set[int]) -> None:
         """Everything of these sessions; then as far as it goes: the claim to its end, then what follows."""
         self.loaded |= sessions
-        rows, steps, spans = spread.steps, self.steps, self._spans
-        new = {row[0]: row for row in rows}
-        steps.update(new)
-        self._names.update({row[1]: row[0] for row in rows})
-        spans.update({row[2]: row[0] for row in reversed(rows) if row[2] not in spans})
-        self._fresh.update(new)
-        self._unturned.append(new)
-        self._order = None
+        steps = spread.steps
+        came = self.steps.add(steps)
+        self._away.difference_update(came)
+        self._names.update(zip(steps.name_key.tolist(), came, strict=True))
+        self._unturned.append(steps)
+        self._unspanned.append(steps)
+        told = steps.taken((steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no))
+        places = zip(told.session_no.tolist(), told.recipient_no.tolist(), strict=True)
+        self._addressed.update(zip(told.seq.tolist(), places, strict=True))
+        new = set(came)
         self._link(spread.links, new)
-        abroad = [(key, seq, place) for _, place, key, seq, _ in spread.abroad if place not in sessions]
+        abroad = spread.abroad.taken(~among(spread.abroad.session_no, sessions))
+        self._home.update(zip(abroad.seq.tolist(), abroad.session_no.tolist(), strict=True))
         self._link(abroad, new)
-        self._facts += (row[0] for row in spread.facts)
-        used: set[int] = set()
-        for use in spread.uses:
-            fact_id = use[0]
-            if fact_id in self._uses:
-                self._uses[fact_id].append(use)
-            else:
-                self._uses[fact_id] = [use]
-                self._used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
-            used.add(fact_id)
-            self._home[use[1]] = use[5]
-        self._claim([fact_id for fact_id in used if fact_id in self.copies])
+        self._facts.append(spread.facts)
+        self._use(spread)
         self._want()
         if not self.wanted:  # what holds the claim is known: nothing that is fed later adds to it
             self.finish()
 
     def finish(self) -> None:
         """What follows from those that hold the claim, as far as it was fed."""
-        self._order = None
         self._taint()
         self._want()
 
     def _want(self) -> None:
-        self._missing = {seq for seq in self._missing if seq not in self.steps}
-        self.wanted = {self._home[seq] for seq in self._missing if seq in self._home} - self.loaded
+        home = self._home
+        self.wanted = {home[seq] for seq in self._away if seq in home} - self.loaded
+        self._reached = None
 
-    def _link(self, links: Iterable[Any], new: Container[int]) -> None:
+    def _link(self, links: Links | Crossings, new: Collection[int]) -> None:
         """Ways on from steps that are new; those of others came with them."""
-        names, spans, steps, only = self._names, self._spans, self.steps, self._child
-        for parent, seq, session_no in links:
-            found = names.get(parent)
-            if found is None:
-                found = spans.get(parent)
-                if found is None:
-                    continue
-            if found not in new or found == seq:
+        names, only, others = self._names, self._child, self._others
+        for key, seq in zip(links.parent_key.tolist(), links.seq.tolist(), strict=True):
+            parent = names.get(key)
+            if parent is None:
+                parent = self._spanned(key)
+            if parent is None or parent == seq or parent not in new:
                 continue
-            if found in only:
-                self._others.setdefault(found, []).append(seq)
+            if parent in only:
+                others.setdefault(parent, []).append(seq)
             else:
-                only[found] = seq
-            if seq not in steps:
-                self._home[seq] = session_no
+                only[parent] = seq
+
+    def _spanned(self, key: int) -> int | None:
+        """Of several steps with that span the first that came. Few links are to one: it is sought late."""
+        for steps in self._unspanned:
+            for span, seq in zip(steps.span_key.tolist(), steps.seq.tolist(), strict=True):
+                self._spans.setdefault(span, seq)
+        self._unspanned.clear()
+        return self._spans.get(key)
+
+    def _use(self, spread: Spread) -> None:
+        """Uses of these facts; and from copies of the claim as far as it goes."""
+        uses, found, used = spread.uses, self._uses, self._used
+        facts, numbers = uses.fact_id.tolist(), uses.seq.tolist()
+        self._home.update(zip(numbers, uses.session_no.tolist(), strict=True))
+        rows = zip(numbers, uses.kind.tolist(), uses.weight.tolist(), uses.copy_id.tolist(), strict=True)
+        for fact_id, use in zip(facts, rows, strict=True):
+            if fact_id in found:
+                found[fact_id].append(use)
+            else:
+                found[fact_id] = [use]
+                used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
+        self._claim(self.copies.keys() & set(facts))
 
     def _claim(self, frontier: Collection[int]) -> None:
         """Along copies of the claim: a use, and the fact it made of it."""
@@ -148,7 +165,7 @@ class Infection:
             for fact_id in heaps[weight]:  # grows while it is walked; nothing gets heavier on its way
                 if copies[fact_id] != weight:
                     continue  # there was a surer way
-                for _, seq, _, share, _, _, copy_id in uses.get(fact_id, ()):
+                for seq, _, share, copy_id in uses.get(fact_id, ()):
                     here = int(weight * share + 0.5) or 1
                     if strong.get(seq, 0) < here:
                         strong[seq] = here
@@ -156,135 +173,125 @@ class Infection:
                     if copy_id and copies.get(copy_id, 0) < here:
                         copies[copy_id] = here
                         heaps[here].append(copy_id)
-        self._missing.update(seq for seq in reached if seq not in self.steps)
+        self._ways.update(dict.fromkeys(reached, STRONG))
+        self._ahead |= reached
+        self._away |= reached - self.steps.numbers
 
     def _taint(self) -> None:
         """From every step that holds the claim: what else it added, its children, whom it wrote to."""
-        strong, weak, copies, steps = self.strong, self.weak, self.copies, self.steps
+        strong, ways, copies, steps = self.strong, self._ways, self.copies, self.steps.numbers
         only, others, used, uses, start = self._child, self._others, self._used, self._uses, self.start
+        addressed = self._addressed
         heaps: list[list[int]] = [[] for _ in range(FULL + 1)]
-        for seq in self._fresh:
-            weight = strong.get(seq) or weak.get(seq)
-            if weight is not None:
-                heaps[weight].append(seq)
+        for seq in self._ahead:
+            if seq in steps:
+                heaps[strong.get(seq) or ways[seq]].append(seq)
         for weight in range(FULL, 0, -1):
-            heap = heaps[weight]
             below = int(weight * DESCENT + 0.5) or 1
             beyond = heaps[below]
-            for seq in heap:
-                if (strong.get(seq) or weak[seq]) != weight:
-                    continue
+            for seq in heaps[weight]:
+                if ways[seq] != weight and seq not in strong:
+                    continue  # there was a surer way
                 if seq in only:
                     child = only[seq]
-                    if weak.get(child, 0) < below and child not in strong:
-                        weak[child] = below
+                    if ways.get(child, 0) < below:
+                        ways[child] = below
                         beyond.append(child)
                     for child in others.get(seq, ()):
-                        if weak.get(child, 0) < below and child not in strong:
-                            weak[child] = below
+                        if ways.get(child, 0) < below:
+                            ways[child] = below
                             beyond.append(child)
                 if seq in used and seq != start:  # what the source says besides is beside it, not out of it
                     for fact_id in used[seq]:
                         if fact_id in copies:
                             continue
-                        for use in uses[fact_id]:
-                            self._reach(use[1], int(weight * DERIVED * use[3] + 0.5) or 1, heaps)
-                if seq in steps and steps[seq][RECIPIENT]:
+                        for user, _, share, _ in uses[fact_id]:
+                            self._reach(user, int(weight * DERIVED * share + 0.5) or 1, heaps)
+                if seq in addressed:
                     answer = self._answer(seq)
                     if answer is not None:
                         self._reach(answer, int(weight * MESSAGE + 0.5) or 1, heaps)
-        for heap in heaps:
-            self._fresh.difference_update(heap)
-            self._missing.update(seq for seq in heap if seq not in steps)
+        self._away.update(seq for seq in chain(*heaps) if seq not in steps)
+        self._ahead = set(self._away)
 
     def _reach(self, seq: int, weight: int, heaps: list[list[int]]) -> None:
-        if self.weak.get(seq, 0) < weight and seq not in self.strong:
-            self.weak[seq] = weight
+        if self._ways.get(seq, 0) < weight:
+            self._ways[seq] = weight
             heaps[weight].append(seq)
 
     def _answer(self, seq: int) -> int | None:
         """The next step in this session of the agent this one was addressed to."""
-        step = self.steps[seq]
-        if not step[RECIPIENT] or step[RECIPIENT] == step[AGENT]:
-            return None
-        for rows in self._unturned:  # each session comes once
-            for other in sorted(rows):
-                row = rows[other]
-                self._turns.setdefault((row[SESSION], row[AGENT]), []).append(other)
+        for steps in self._unturned:  # each session comes once
+            pairs = zip(steps.session_no.tolist(), steps.agent_no.tolist(), strict=True)
+            for pair, other in zip(pairs, steps.seq.tolist(), strict=True):
+                self._turns.setdefault(pair, []).append(other)
         self._unturned.clear()
-        turns = self._turns.get((step[SESSION], step[RECIPIENT]), [])
+        turns = self._turns.get(self._addressed[seq], [])
         place = bisect_right(turns, seq)
         return turns[place] if place < len(turns) else None
 
     # --- what is told of it ---
 
-    def infected(self) -> list[int]:
-        """In order of their numbers, those whose steps are known."""
-        if self._order is None:
-            strong, steps = self.strong, self.steps
-            order = [seq for seq in strong if seq in steps]
-            order += [seq for seq in self.weak if seq in steps and seq not in strong]
-            order.sort()
-            self._order = order
-        return self._order
+    def reached(self) -> Steps:
+        """All that are known of those it reached, in order of their numbers."""
+        if self._reached is None:
+            self._reached = self.steps.known(self._ways)
+        return self._reached
 
-    def step(self, seq: int) -> StepRow:
-        return StepRow(*self.steps[seq])
+    def infected(self) -> list[int]:
+        numbers: list[int] = self.reached().seq.tolist()
+        return numbers
+
+    def step(self, seq: int) -> Step:
+        return self.steps.step(seq)
 
     def later(self) -> dict[int, bool]:
         """Other facts that tainted steps added; whether those hold the claim."""
-        strong, weak, copies, start = self.strong, self.weak, self.copies, self.start
-        found: dict[int, bool] = {}
-        for fact_id in self._facts:
-            seq = fact_id >> PLACE_BITS
-            if seq in strong:
-                if seq != start and fact_id not in copies:
-                    found[fact_id] = True
-            elif seq in weak:
-                found[fact_id] = False
-        return found
+        facts = np.concatenate([one.fact_id for one in self._facts] or [array_of(())])
+        facts = facts[among(facts >> PLACE_BITS, self._ways)]
+        sure = among(facts >> PLACE_BITS, self.strong)
+        left = ~sure
+        left[sure] = ~among(facts[sure], self.copies) & (facts[sure] >> PLACE_BITS != self.start)
+        return dict(zip(facts[left].tolist(), sure[left].tolist(), strict=True))
 
     def holders(self) -> dict[int, Holder]:
         """Agents, in the order of their first steps."""
-        steps, strong = self.steps, self.strong
-        by_agent: dict[int, list[Any]] = {}
-        for seq in self.infected():
-            row = steps[seq]
-            if row[AGENT] in by_agent:
-                by_agent[row[AGENT]].append(row)
-            else:
-                by_agent[row[AGENT]] = [row]
-        found: dict[int, Holder] = {}
-        for agent_no, rows in by_agent.items():
-            first = next((row[0] for row in rows if row[0] in strong), None)
-            found[agent_no] = Holder(
-                first is not None,
-                rows[0][0] if first is None else first,
-                list(dict.fromkeys(map(_session, rows))),
-                len(rows),
-                sum(map(_cost, rows)),
-            )
+        reached = self.reached()
+        firsts, agents, counts = grouped(reached.agent_no)
+        costs = np.bincount(agents, reached.cost, len(firsts)).tolist()
+        sure = np.flatnonzero(among(reached.seq, self.strong))
+        _, whose = np.unique(agents[sure], return_index=True)
+        held = dict(zip(agents[sure][whose].tolist(), reached.seq[sure][whose].tolist(), strict=True))
+        rooms: list[list[int]] = [[] for _ in firsts]
+        pairs, _, _ = grouped(agents, reached.session_no)
+        for agent, session_no in zip(agents[pairs].tolist(), reached.session_no[pairs].tolist(), strict=True):
+            rooms[agent].append(session_no)
+        numbers, seqs = reached.agent_no[firsts].tolist(), reached.seq[firsts].tolist()
+        found = {
+            agent_no: Holder(place in held, held.get(place, seqs[place]), rooms[place], steps, costs[place])
+            for place, (agent_no, steps) in enumerate(zip(numbers, counts.tolist(), strict=True))
+        }
         return dict(sorted(found.items(), key=lambda pair: pair[1].first))
 
     def spend(self, strong: bool) -> tuple[int, float]:
         """How many known steps are strong (or weak), and what they cost."""
-        steps = self.steps
-        costs = [steps[seq][COST] for seq in (self.strong if strong else self.weak) if seq in steps]
-        return len(costs), sum(costs)
+        reached = self.reached()
+        costs = reached.cost[among(reached.seq, self.strong) == strong]
+        return len(costs), float(costs.sum())
 
     def told(self, numbers: Collection[int]) -> list[Infected]:
         """These steps with the edges that led to them."""
         found: dict[int, set[Edge]] = {seq: set() for seq in numbers}
         if self.start in found:
             found[self.start].add(Edge("source", 1.0, self.start, self.source))
-        for fact_id, rows in self._uses.items():
-            self._uses_told(fact_id, rows, found)
+        for fact_id, uses in self._uses.items():
+            self._uses_told(fact_id, uses, found)
         after = {seq for seq in found if seq not in self.strong}
         for seq, child in chain(self._child.items(), *(_each(*pair) for pair in self._others.items())):
             if child in after and (weight := self._weight(seq)):
                 found[child].add(Edge("descent", _shown(weight * DESCENT), seq, 0))
-        for seq, step in self.steps.items():
-            if step[RECIPIENT] and (weight := self._weight(seq)) and (answer := self._answer(seq)) in after:
+        for seq in self._addressed:
+            if (weight := self._weight(seq)) and (answer := self._answer(seq)) in after:
                 found[answer].add(Edge("message", _shown(weight * MESSAGE), seq, 0))
         return [
             Infected(
@@ -299,18 +306,18 @@ class Infection:
         ]
 
     def _weight(self, seq: int) -> int | None:
-        return self.strong.get(seq) or self.weak.get(seq)
+        return self.strong.get(seq) or self._ways.get(seq)
 
-    def _uses_told(self, fact_id: int, rows: list[Any], found: dict[int, set[Edge]]) -> None:
+    def _uses_told(self, fact_id: int, uses: list[Use], found: dict[int, set[Edge]]) -> None:
         origin, claim = fact_id >> PLACE_BITS, self.copies.get(fact_id)
         tainted = self._weight(origin)
         if claim is None and (tainted is None or origin == self.start):
             return
-        for _, seq, kind, share, _, _, _ in rows:
+        for seq, kind, share, _ in uses:
             if seq not in found or seq == self.start:
                 continue
             if claim is not None:
-                found[seq].add(Edge(kind, _shown(claim * share), origin, fact_id))
+                found[seq].add(Edge(USE_KINDS[kind], _shown(claim * share), origin, fact_id))
             elif tainted is not None and seq not in self.strong:
                 found[seq].add(Edge("derived", _shown(tainted * DERIVED * share), origin, fact_id))
 

@@ -14,8 +14,10 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from observatory.insight.cascade import SignRow, Spot, Upstream
-from observatory.projections.cascade import LINKS, USES, Kind
+from observatory.projections.cascade import Kind
 
+LINKS: Final[dict[str, Kind]] = {"declared": "parent", "inferred": "inferred", "span": "span"}
+USES: Final[dict[str, Kind]] = {"declared": "read", "exact": "exact", "near": "near"}
 PLACE_BITS: Final = 18
 LOOP: Final = 0.25  # the seed's threshold of a loop
 SPIKE: Final = 5.0  # times the usual cost

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from observatory.api.following import apart, follow, together
-from observatory.insight.cascade import Downstream
-from observatory.insight.facts import Crossing, FactReads, Spread, StepRow, UseRow, fact_number
+from observatory.insight.facts import fact_number
+from observatory.insight.spread import Columns, Crossings, Facts, Links, Spread, SpreadReads, Steps, Uses
 
 
 def spread(sessions: Collection[int], each: int, cut: bool = False) -> Spread:
@@ -17,14 +17,17 @@ def spread(sessions: Collection[int], each: int, cut: bool = False) -> Spread:
     for number in sorted(sessions):
         for place in range(each):
             seq = number * 100 + place
-            steps.append(StepRow(seq, seq * 10, -seq, number, 1, 0, 0.0, seq))
-            links.append(((seq - 1) * 10, seq, number))
+            steps.append((seq, seq * 10, -seq, number, 1, 0, 0.5, seq, 0, None, "search"))
+            links.append((seq, (seq - 1) * 10, number, 0))
         facts.append((fact_number(number * 100, 0), number))
-        uses.append(UseRow(fact_number(number * 100, 0), number * 100 + 100, "exact", 1.0, 1, number + 1, 0))
-        abroad.append(
-            Crossing(number, number + 1, (number * 100 + each - 1) * 10, number * 100 + 100, "declared")
-        )
-    return Spread(steps, links, facts, uses, cut, abroad)
+        uses.append((fact_number(number * 100, 0), number * 100 + 100, 1, 1.0, number + 1, 0))
+        abroad.append((number, number + 1, (number * 100 + each - 1) * 10, number * 100 + 100, 0))
+    return Spread(Steps.of(steps), Links.of(links), Facts.of(facts), Uses.of(uses), Crossings.of(abroad), cut)
+
+
+def plain(found: Spread) -> list[object]:
+    """To be compared."""
+    return [list(one.rows()) if isinstance(one, Columns) else one for one in found]
 
 
 class Row:
@@ -55,14 +58,14 @@ class Store:
 
 
 def followed(row: Row, store: Store, most: int = 100_000) -> bool:
-    return asyncio.run(follow(row, cast(FactReads, store), store.spread, "tnt", 1, most))
+    return asyncio.run(follow(row, cast(SpreadReads, store), store.spread, "tnt", 1, most))
 
 
 def test_a_row_of_sessions_takes_few_reads_and_is_fed_one_by_one_s938() -> None:
     """S938"""
     row, store = Row(100), Store(10)
     assert not followed(row, store)
-    assert row.fed == [spread({number}, 10) for number in range(1, 101)]
+    assert list(map(plain, row.fed)) == [plain(spread({number}, 10)) for number in range(1, 101)]
     assert len(store.read) <= 10
     assert len([number for some in store.read for number in some]) <= 2 * 100
 
@@ -79,7 +82,7 @@ def test_what_was_cut_is_read_by_itself_and_bounds_hold_s938() -> None:
     """S938, S250"""
     row, store = Row(20), Store(10, cut_at=1)
     assert not followed(row, store)
-    assert row.fed == [spread({number}, 10) for number in range(1, 21)]
+    assert list(map(plain, row.fed)) == [plain(spread({number}, 10)) for number in range(1, 21)]
     row = Row(100)
     assert followed(row, Store(10), most=55)
     assert len(row.fed) == 6
@@ -91,20 +94,20 @@ def test_what_was_cut_is_read_by_itself_and_bounds_hold_s938() -> None:
 def test_parts_of_sessions_are_together_what_was_read_at_once_s938() -> None:
     """S938"""
     whole = spread({1, 2, 3}, 4)
-    parts = apart(whole, {1, 2, 3})
-    assert parts[2] == spread({2}, 4)
-    assert together([parts[1], parts[2], parts[3]]) == whole
-    down = Downstream(
-        [(201, 1, 1, 2), (101, 2, 2, 1)], [(5, 1), (6, 2)], [(6, 9, "exact", 1.0, 3)],
-        [(201, 300, 3, "declared", 2)], False,
-    )  # fmt: skip
-    split = apart(down, {1, 2})
-    assert split[1] == Downstream([(101, 2, 2, 1)], [(5, 1)], [], [], False)
-    assert split[2] == Downstream([(201, 1, 1, 2)], [(6, 2)], down.uses, down.abroad, False)
+    parts = apart(whole, {1, 2, 3, 4})
+    assert plain(parts[2]) == plain(spread({2}, 4))
+    assert plain(parts[4]) == plain(spread((), 4))
+    assert plain(together([parts[1], parts[2], parts[3]])) == plain(whole)
+    mixed = whole._replace(steps=whole.steps.taken([1, 2, 5, 0]))  # whatever the order they were read in
+    assert [seq for seq, *_ in apart(mixed, {1, 2})[1].steps.rows()] == [101, 102, 100]
 
 
 def test_a_use_of_a_fact_that_came_between_two_reads_is_left_for_later_s938() -> None:
     """S938: what a live mesh adds while it is read ends no answer."""
     whole = spread({1, 2}, 4)
-    later = UseRow(fact_number(203, 0), 204, "exact", 1.0, 1, 2, 0)
-    assert apart(whole._replace(uses=[*whole.uses, later]), {1, 2}) == apart(whole, {1, 2})
+    for place in (203, 99, 300):
+        later = Uses.of([(fact_number(place, 0), 204, 1, 1.0, 2, 0)])
+        found = apart(whole._replace(uses=Uses.joined([whole.uses, later])), {1, 2})
+        assert {one: plain(part) for one, part in found.items()} == {
+            one: plain(part) for one, part in apart(whole, {1, 2}).items()
+        }

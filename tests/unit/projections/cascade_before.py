@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
-from observatory.insight.cascade import Downstream, Row, TaintRow
 from observatory.insight.facts import PLACE_BITS
+from tests.unit.projections.rows_before import Downstream, Row, TaintRow
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
 STRONG: Final = frozenset({"parent", "span", "read", "exact"})

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
-from observatory.insight.facts import PLACE_BITS, Spread, StepRow
+from observatory.insight.facts import PLACE_BITS
+from tests.unit.projections.rows_before import Spread, StepRow
 
 Kind = Literal["source", "declared", "exact", "near", "derived", "descent", "message"]
 DERIVED, DESCENT, MESSAGE = 0.7, 0.5, 0.3

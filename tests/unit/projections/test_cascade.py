@@ -8,10 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.insight.cascade import Downstream, SignRow, TaintRow, Upstream
+from observatory.insight.cascade import SignRow, Upstream
+from observatory.insight.spread import (
+    LINK_KINDS,
+    STATES,
+    Crossings,
+    Facts,
+    Links,
+    Spread,
+    Steps,
+    Uses,
+)
 from observatory.projections.cascade import Cascade
 from observatory.projections.cut import contain, smallest_cut
 from observatory.projections.root_cause import Ancestry, Known
+from tests.unit.projections.rows_before import TaintRow
 
 NOTHING = Known({}, {}, (), {}, 0.5)
 
@@ -42,22 +53,40 @@ def fed(cascade: Cascade, rows: list[TaintRow], uses: dict[int, list[int]] | Non
         wanted = set(cascade.wanted)
         mine = [one for one in rows if one.session_no in wanted]
         numbers = {one.seq for one in mine}
-        abroad = [
-            (one.parent_key // 1_000, one.seq, one.session_no, one.kind or "", 0)
-            for one in rows
-            if one.parent_key is not None
-            and one.parent_key // 1_000 in numbers
-            and one.session_no not in wanted
-        ]
-        facts = [(seq << 18, seq) for seq in (uses or {}) if seq in numbers]
-        taken = [
-            (seq << 18, user, "declared", 1.0, sessions[user])
-            for seq, users in (uses or {}).items()
+        cascade.feed(_spread(rows, mine, numbers, sessions, uses or {}), wanted)
+    return set(cascade.settle().depth)
+
+
+def _spread(
+    rows: list[TaintRow],
+    mine: list[TaintRow],
+    numbers: set[int],
+    sessions: dict[int, int],
+    uses: dict[int, list[int]],
+) -> Spread:
+    steps = {
+        one.seq: (*one[:6], one.cost, one.at_ns, STATES.index(one.state), one.status, one.tool)
+        for one in mine
+    }
+    linked = [(one, LINK_KINDS.index(one.kind or "")) for one in rows if one.parent_key is not None]
+    return Spread(
+        Steps.of(steps.values()),
+        Links.of(
+            (one.seq, one.parent_key, one.session_no, kind) for one, kind in linked if one.seq in numbers
+        ),
+        Facts.of((seq << 18, sessions[seq]) for seq in uses if seq in numbers),
+        Uses.of(
+            (seq << 18, user, 0, 1.0, sessions[user], 0)
+            for seq, users in uses.items()
             if seq in numbers
             for user in users
-        ]
-        cascade.feed(Downstream(mine, facts, taken, abroad, False), wanted)
-    return set(cascade.settle().depth)
+        ),
+        Crossings.of(
+            (sessions[one.parent_key // 1_000], one.session_no, one.parent_key, one.seq, kind)
+            for one, kind in linked
+            if one.parent_key is not None and one.parent_key // 1_000 in numbers and one.seq not in numbers
+        ),
+    )
 
 
 @settings(max_examples=200, deadline=None)

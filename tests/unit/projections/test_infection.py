@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
-from observatory.insight.facts import Spread, StepRow, UseRow, fact_number
+from observatory.insight.facts import UseRow, fact_number
+from observatory.insight.spread import USE_KINDS, Crossings, Facts, Links, Spread, Steps, Uses
 from observatory.projections.drift import divergences, jensen_shannon
 from observatory.projections.infection import Infection
+from tests.unit.projections.rows_before import StepRow
 
 
 def step(seq: int, session: int = 1, agent: int = 1, to: int = 0) -> StepRow:
@@ -19,7 +21,21 @@ def spread(
     facts: list[int] | None = None,
     links: list[tuple[int, int, int]] | None = None,
 ) -> Spread:
-    return Spread(steps, links or [], [(fact_id, 0) for fact_id in facts or []], uses or [], False)
+    """`links` of (key of a parent, child, session of the child): to steps of these, from wherever."""
+    here = {one.session_no for one in steps}
+    kinds: tuple[str, ...] = USE_KINDS
+    own = [(seq, key, place, 0) for key, seq, place in links or [] if place in here]
+    abroad = [(0, place, key, seq, 0) for key, seq, place in links or [] if place not in here]
+    return Spread(
+        Steps.of((*one, 0, None, None) for one in steps),
+        Links.of(own),
+        Facts.of((fact_id, 0) for fact_id in facts or []),
+        Uses.of(
+            (one.fact_id, one.seq, kinds.index(one.kind), one.weight, one.session_no, one.copy_id)
+            for one in uses or []
+        ),
+        Crossings.of(abroad),
+    )
 
 
 def test_copies_are_strong_and_what_only_follows_is_weak() -> None:

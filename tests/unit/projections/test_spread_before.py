@@ -15,16 +15,19 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api.cascade import cascade_of, summed
+from observatory.api.cascade import cascade_of
 from observatory.api.house import House
 from observatory.api.infection import infection_of
-from observatory.insight.cascade import Downstream, Spot, TaintRow
-from observatory.insight.facts import PLACE_BITS, Crossing, FactRow, Spread, StepRow, UseRow, fact_number
+from observatory.insight import spread as columns
+from observatory.insight.cascade import Spot
+from observatory.insight.facts import PLACE_BITS, FactRow, UseRow, fact_number
 from observatory.insight.seen import Put
-from observatory.projections.cascade import Cascade
+from observatory.projections.blast import held, summed
+from observatory.projections.cascade import Cascade, Tainted
 from observatory.state import Principal
 from observatory.store.derived_sqlite import SqliteDerived
 from tests.unit.projections import cascade_before, infection_before
+from tests.unit.projections.rows_before import Downstream, Spread, StepRow, TaintRow
 
 TENANT = "tnt_test"
 WHO = Principal(tenant_id=TENANT, role="operator", key_id="key_test")
@@ -101,7 +104,9 @@ class Mesh:
         for row in self.tables["insight_uses"]:
             found.add((homes[row["fact_id"] >> PLACE_BITS], row["session_no"], 0, 0, "use"))
         self.tables["insight_crossings"] = [
-            dict(zip(Crossing._fields, row, strict=True)) for row in sorted(found) if row[0] != row[1]
+            dict(zip(columns.Crossings.__slots__, row, strict=True))
+            for row in sorted(found)
+            if row[0] != row[1]
         ]
 
     def _add(self, name: str, row: Row) -> None:
@@ -165,6 +170,32 @@ class Mesh:
             False,
         )
 
+    def as_columns(self, sessions: set[int], after: int) -> columns.Spread:
+        steps, facts, uses = self._of(sessions, after)
+        links = [
+            row
+            for row in self.tables["insight_links"]
+            if row["session_no"] in sessions and row["seq"] >= after
+        ]
+        links.sort(key=lambda one: (one["seq"], one["parent_key"]))
+        abroad = [
+            row
+            for row in self.tables["insight_crossings"]
+            if row["from_no"] in sessions and row["kind"] != "use"
+        ]
+        return columns.Spread(
+            _columns(columns.Steps, steps, state=columns.STATES),
+            _columns(columns.Links, links, kind=columns.LINK_KINDS),
+            _columns(columns.Facts, facts),
+            _columns(columns.Uses, uses, kind=columns.USE_KINDS),
+            _columns(columns.Crossings, abroad, kind=columns.LINK_KINDS),
+        )
+
+
+def _columns(form: type[Any], rows: list[Row], /, **words: tuple[str, ...]) -> Any:
+    made = [row | {name: places.index(row[name]) for name, places in words.items()} for row in rows]
+    return form.of([row[name] for name in form.__slots__] for row in made)
+
 
 def same_infection(mesh: Mesh, source: Row, found: Any) -> int:
     plain = infection_before.Infection(source["fact_id"], source["session_no"])
@@ -191,7 +222,7 @@ def same_blast(mesh: Mesh, spot: Spot, found: Any) -> int:
         wanted = set(plain.wanted)
         assert again.wanted == wanted
         plain.feed(mesh.downstream(wanted, spot.seq), wanted)
-        again.feed(mesh.downstream(wanted, spot.seq), wanted)
+        again.feed(mesh.as_columns(wanted, spot.seq), wanted)
     tainted, mine = plain.settle(), found.settle()
     # A weight is of a shortest way, of several the first found: the same for rows in the same order.
     assert tuple(again.settle()) == tuple(tainted)
@@ -201,9 +232,42 @@ def same_blast(mesh: Mesh, spot: Spot, found: Any) -> int:
     assert found.evidence(mine, order) == plain.evidence(tainted, order)
     assert found.received(mine) == plain.received(tainted)
     facts = [fact_id for seq in order for fact_id in plain.made.get(seq, ())]
-    assert summed(found, mine, order)["facts"] == facts
+    assert summed(found, mine)["facts"] == facts
+    same_sums(mesh, found, mine)
     assert mine.weight.keys() == tainted.weight.keys()
     return len(order)
+
+
+def same_sums(mesh: Mesh, found: Cascade, mine: Tainted) -> None:
+    """What is told of all of it, step by step instead of by columns."""
+    sums = summed(found, mine)
+    rows = [row for row in mesh.tables["insight_steps"] if row["seq"] in mine.depth]
+    agents: dict[int, dict[str, Any]] = {}
+    tools: dict[tuple[str, str], int] = {}
+    rooms: dict[int, set[int]] = {}
+    for row in rows:
+        sure = "strong" if row["seq"] in mine.strong else "weak"
+        one = agents.setdefault(row["agent_no"], {"sessions": set(), "steps": 0, "cost": 0.0, "seqs": {}})
+        one["sessions"].add(row["session_no"])
+        one["steps"], one["cost"] = one["steps"] + 1, one["cost"] + row["cost"]
+        one["seqs"].setdefault(sure, row["seq"])
+        rooms.setdefault(row["agent_no"], set()).add(row["session_no"])
+        if row["recipient_no"] and row["state"] == "forwarded":
+            rooms.setdefault(row["recipient_no"], set()).add(row["session_no"])
+        if row["tool"] and row["seq"] != found.origin:
+            tools[row["tool"], sure] = tools.get((row["tool"], sure), 0) + 1
+    for number, one in agents.items():
+        told, sure = sums["agents"][number], "strong" if "strong" in one["seqs"] else "weak"
+        assert (told["strength"], told["first"]) == (sure, one["seqs"][sure])
+        assert [told[name] for name in ("sessions", "steps", "cost")] == [
+            one[name] for name in ("sessions", "steps", "cost")
+        ]
+    assert {
+        pair: one["succeeded"] + one["pending"] for pair, one in sums["tools"].items()
+    } == tools  # all of them succeeded, or are held
+    assert sums["spend"]["strong"] + sums["spend"]["weak"] == sum(row["cost"] for row in rows)
+    assert sums["sessions"] == {row["session_no"] for row in rows}
+    assert held(found, mine) == ({*found.received(mine), *agents}, rooms)
 
 
 @pytest.mark.parametrize(
