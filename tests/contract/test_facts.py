@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from observatory.daemons.folds import fact_memory
+from observatory.daemons.folds import facts as facts_fold
 from observatory.gateway import gates, interventions
 from observatory.insight.facts import FactFilter, fact_name, fact_number
 from observatory.insight.spread import HELD, LINK_KINDS, READ, STATES, Spread
@@ -171,13 +172,14 @@ def random_record(house: House, seed: int, size: int = 70) -> None:
         )
 
 
-@pytest.mark.parametrize("most", [512, 3])
+@pytest.mark.parametrize(("most", "known"), [(512, 100_000), (3, 100_000), (3, 20), (512, 20)])
 def test_facts_are_the_same_in_any_batch_size(
-    house: House, monkeypatch: pytest.MonkeyPatch, most: int
+    house: House, monkeypatch: pytest.MonkeyPatch, most: int, known: int
 ) -> None:
-    """S244: also when scopes remember only a few facts."""
-    monkeypatch.setattr(fact_memory, "MOST", most)
-    monkeypatch.setattr("observatory.daemons.folds.facts.MOST", most)
+    """S244: also when scopes remember only a few facts, and when few scopes are remembered."""
+    for room in (fact_memory, facts_fold):
+        monkeypatch.setattr(room, "MOST", (most, max(3, most // 8), most))
+    monkeypatch.setattr(facts_fold, "KNOWN", known)
     random_record(house, 7)
     tables = ("insight_facts", "insight_uses", "insight_claims", "insight_reach")
     shapes = []

@@ -1,13 +1,13 @@
 """What the fold of facts remembers: the last facts of sessions, agents and clusters, and who could hear whom.
 
 Law: everything here is what the derived store says as of some number, so it can be dropped and read again at
-any time. A scope keeps its last `MOST` facts, found by text, by word and by who added them.
+any time. A scope keeps its last facts (`MOST`), found by text, by word and by who added them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -26,7 +26,7 @@ from observatory.projections.facts import (
     words_of,
 )
 
-MOST: Final = 512
+MOST: Final = (512, 64, 512)  # of a session, an agent, a cluster; of agents there are most
 CANDIDATES: Final = 64  # facts a text is compared with
 ROOMS, MAIL = 8, 8
 RANK: Final = {"declared": 3, "exact": 2, "near": 1}
@@ -89,18 +89,18 @@ class Held:
 
 
 class Scope:
-    __slots__ = ("anchors", "counts", "facts", "keys", "own", "under", "whole")
+    __slots__ = ("anchors", "counts", "facts", "keys", "most", "own", "under", "whole")
 
-    def __init__(self, rows: list[FactRow], whole: bool) -> None:
-        self.whole = whole
+    def __init__(self, facts: Iterable[Held], whole: bool, most: int) -> None:
+        self.whole, self.most = whole, most
         self.facts: deque[Held] = deque()
         self.keys: dict[int, Held] = {}  # the first of a text
         self.counts: dict[int, int] = {}  # how many there are of a text
         self.own: dict[tuple[int, int, int], Held] = {}  # (text, agent, session)
         self.anchors: dict[str, list[Held]] = {}
         self.under: dict[int, tuple[str, ...]] = {}  # fact -> the words it is found under
-        for row in rows:
-            self.add(Held(row))
+        for held in facts:
+            self.add(held)
 
     def add(self, held: Held) -> None:
         row = held.row
@@ -109,7 +109,7 @@ class Scope:
         self.own.setdefault((row.fact_key, row.agent_no, row.session_no), held)
         if self.keys.setdefault(row.fact_key, held) is held:
             self._tie(held)
-        if len(self.facts) > MOST:
+        if len(self.facts) > self.most:
             self._remove(self.facts.popleft())
             self.whole = False
 
@@ -127,8 +127,8 @@ class Scope:
         """Facts that came late stand where their number says, as when they are read again."""
         if all(a.row.fact_id <= b.row.fact_id for a, b in pairwise(self.facts)):
             return
-        rows, whole = sorted(held.row for held in self.facts), self.whole
-        self.__init__(rows, whole)  # type: ignore[misc]
+        facts = sorted(self.facts, key=lambda held: held.row.fact_id)
+        self.__init__(facts, self.whole, self.most)  # type: ignore[misc]
 
     def _remove(self, held: Held) -> None:
         row = held.row

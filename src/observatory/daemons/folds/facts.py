@@ -10,6 +10,8 @@ its hold ends.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, Final
 
 from observatory.daemons.folds.fact_memory import (
@@ -42,7 +44,7 @@ from observatory.projections.facts import (
 )
 from observatory.store.derived import DerivedReads
 
-KNOWN: Final = 40_000  # facts remembered over all scopes; beyond, all are read again
+KNOWN: Final = 100_000  # facts remembered over all scopes, a fact in each it is of; some 2 KB each
 KNOWN_REACHES: Final = 50_000
 KNOWN_CROSSINGS: Final = 100_000
 LONGEST_SENTENCE: Final = 64  # words
@@ -57,7 +59,7 @@ class Facts:
 
     def __init__(self, derived: DerivedReads) -> None:
         self._derived = derived
-        self._scopes: dict[tuple[str, int, int], Scope] = {}  # tenant, kind, place
+        self._scopes: OrderedDict[tuple[str, int, int], Scope] = OrderedDict()  # tenant, kind, place
         self._reaches: dict[tuple[str, int], Reach] = {}
         self._first: dict[int, Held] = {}  # claims looked up for the batch, and those it makes
         self._before: dict[int, list[FactRow]] = {}  # what messages that are seen again had added
@@ -86,8 +88,6 @@ class Facts:
 
     async def _recall(self, batch: Batch, said: list[Seen]) -> None:
         tenant_id = batch.tenant_id
-        if sum(len(scope.facts) for scope in self._scopes.values()) > KNOWN or len(self._scopes) > KNOWN:
-            self._scopes.clear()
         if len(self._reaches) > KNOWN_REACHES:
             self._reaches.clear()
         if len(self._crossed) > KNOWN_CROSSINGS:
@@ -100,22 +100,31 @@ class Facts:
                 self._reaches[tenant_id, number] = Reach(*reaches.get(number, ("", "")))
         self._within = self._could_reach(tenant_id, said)
         clusters = {place_of(seen.cluster_id): seen.cluster_id for seen in said if seen.cluster_id}
-        wanted = {place for places in self._within.values() for place in places}
+        wanted = {(tenant_id, *place) for places in self._within.values() for place in places}
+        self._make_room(wanted)
+        shared: dict[int, Held] = {}  # a fact is one, in whichever scopes it is
         for kind, name in enumerate(KINDS):
-            places = [
-                place for of, place in wanted if of == kind and (tenant_id, kind, place) not in self._scopes
-            ]
+            places = [place for _, of, place in wanted - self._scopes.keys() if of == kind]
             if not places:
                 continue
             asked = {clusters[place] if kind == 2 else place: place for place in places}
-            found = await self._derived.facts_within(tenant_id, name, asked, MOST)
+            found = await self._derived.facts_within(tenant_id, name, asked, MOST[kind])
             for shown, place in asked.items():
                 rows, whole = found.get(shown, ([], True))
-                self._scopes[tenant_id, kind, place] = Scope(rows, whole)
+                facts = [shared.get(row.fact_id) or shared.setdefault(row.fact_id, Held(row)) for row in rows]
+                self._scopes[tenant_id, kind, place] = Scope(facts, whole, MOST[kind])
         revised = [seen.seq for seen in batch.messages if seen.revised and seen.seq <= batch.after]
         self._before = {}
         for row in await self._derived.facts_at(tenant_id, revised) if revised else ():
             self._before.setdefault(row.seq, []).append(row)
+
+    def _make_room(self, wanted: set[tuple[str, int, int]]) -> None:
+        """What was wanted longest ago goes first; what is wanted now stays."""
+        for key in wanted & self._scopes.keys():
+            self._scopes.move_to_end(key)
+        over = sum(len(scope.facts) + 1 for scope in self._scopes.values()) - KNOWN
+        while over > 0 and (key := next(iter(self._scopes))) not in wanted:
+            over -= len(self._scopes.pop(key).facts) + 1
 
     def _could_reach(self, tenant_id: str, said: list[Seen]) -> dict[int, set[tuple[int, int]]]:
         """Of each message the places that may be within reach when its turn comes: rather too many."""
@@ -143,7 +152,7 @@ class Facts:
             keys = {one[1] for part in spoken[id(seen)] for one in part}
             for kind, place in self._within[id(seen)] if keys else ():
                 scope = self._scopes[tenant_id, kind, place]
-                if not scope.whole or len(scope.facts) + coming > MOST:
+                if not scope.whole or len(scope.facts) + coming > scope.most:
                     wanted.update(claim_key(key, kind, place) for key in keys)
         found = await self._derived.first_claims(tenant_id, wanted) if wanted else {}
         self._first.clear()
@@ -156,7 +165,7 @@ class _Work:
     def __init__(
         self,
         tenant_id: str,
-        scopes: dict[tuple[str, int, int], Scope],
+        scopes: Mapping[tuple[str, int, int], Scope],
         reaches: dict[tuple[str, int], Reach],
         first: dict[int, Held],
         before: dict[int, list[FactRow]],
