@@ -17,12 +17,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from observatory.daemons.feed_channel import Channel, Source, frame
+from observatory.daemons.feed_channel import Channel, Source
 from observatory.daemons.measures import Looks, Measure
 from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError, StoreError
 from observatory.ports import Bus
-from observatory.protocol.clock import from_ns
 
 log = logging.getLogger("observatory.feed")
 TICK_S = 0.1
@@ -108,33 +107,31 @@ class Follower:
             await self.wake.wait()
 
     def _made(self) -> bytes | None:
+        now_ns = self._clock()
         if self._resync is not None:
             channel, self._resync = self._resync, None
-            return self._told("snapshot", channel, channel.whole())
+            return self._told(channel, channel.snapshot(now_ns))
         for place, one in enumerate(self._kept):
             channel, heard = one.channel, self._heard[one.channel.topic]
             if channel.turn == 0 or heard == channel.turn:
                 continue
             self._kept.append(self._kept.pop(place))
             if heard is None:
-                return self._first(channel)
-            missed = channel.since(heard)
+                return self._told(channel, self._first(channel, now_ns))
+            missed = channel.delta(heard, now_ns)
             if missed is None:
-                self._resync = channel
-                return self._told("resync", channel, b"")
-            return self._told("delta", channel, missed)
+                self._resync, missed = channel, channel.resync(now_ns)
+            return self._told(channel, missed)
         return None
 
-    def _first(self, channel: Channel) -> bytes:
+    def _first(self, channel: Channel, now_ns: int) -> bytes:
         turn = None if self._after is None else channel.turn_at(self._after)
-        missed = None if turn is None else channel.since(turn)
-        if missed is None:
-            return self._told("snapshot", channel, channel.whole())
-        return self._told("delta", channel, missed)
+        missed = None if turn is None else channel.delta(turn, now_ns)
+        return channel.snapshot(now_ns) if missed is None else missed
 
-    def _told(self, kind: str, channel: Channel, items: bytes) -> bytes:
+    def _told(self, channel: Channel, made: bytes) -> bytes:
         self._heard[channel.topic] = channel.turn
-        return frame(kind, channel, from_ns(self._clock()), items)
+        return made
 
 
 class Feed:
