@@ -19,7 +19,7 @@ from observatory.api import entropy, live_folded
 from observatory.api.auth import allows
 from observatory.api.house import House
 from observatory.api.sockets import Socket
-from observatory.daemons.feed import Pace
+from observatory.daemons.feed_pace import Pace
 from observatory.daemons.publisher import PAGE, Feed, Row, item_of
 from observatory.errors import StoreError
 from observatory.state import Principal

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from observatory.daemons.feed_channel import Channel, Source
+from observatory.daemons.feed_pace import Pace
 from observatory.daemons.measures import Looks, Measure
 from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError, StoreError
@@ -60,20 +61,6 @@ class Kept:
             follower.wake.set()
 
 
-class Pace:
-    """Of one client, however often it changes its mind: ten frames and ten wishes a second."""
-
-    def __init__(self) -> None:
-        self.began, self.handed = float("-inf"), False
-        self._wished = float("-inf")
-
-    async def wish(self) -> None:
-        """Waits for the next turn; who is cut off while waiting has had none."""
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._wished + TICK_S - loop.time()))
-        self._wished = loop.time()
-
-
 class Follower:
     """One client: of each of its topics the turn it heard last, and nothing else."""
 
@@ -90,16 +77,15 @@ class Follower:
     async def next(self) -> bytes:
         """The next frame, when its time has come. StoreError when a topic cannot be read for too long."""
         loop, pace = asyncio.get_running_loop(), self._pace
-        if pace.handed:  # what was handed out before took its time to send
-            pace.began, pace.handed = max(pace.began, loop.time() - TICK_S / 5), False
+        pace.arrive(loop.time())
         while True:
-            if (left := pace.began + TICK_S - loop.time()) > 0:
+            if (left := pace.due - loop.time()) > 0:
                 await asyncio.sleep(left)
                 continue  # a timer may be a moment early
             self.wake.clear()
             made = self._made()
             if made is not None:
-                pace.began, pace.handed = loop.time(), True
+                pace.hand(loop.time())
                 return made
             for one in self._kept:
                 if one.failing_since is not None and loop.time() - one.failing_since > PATIENCE_S:

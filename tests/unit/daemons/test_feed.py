@@ -10,8 +10,9 @@ import pytest
 
 from observatory.bus.memory import MemoryBus
 from observatory.daemons import feed as module
-from observatory.daemons.feed import Feed, FeedFull, Follower, Pace
+from observatory.daemons.feed import Feed, FeedFull, Follower
 from observatory.daemons.feed_channel import Record
+from observatory.daemons.feed_pace import Pace
 from observatory.errors import NotDurable, StoreError
 from observatory.ports import Notice
 from tests.unit.daemons.following import TENANT, Board, Client
