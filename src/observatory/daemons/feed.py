@@ -52,7 +52,7 @@ class Kept:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.followers: set[Follower] = set()
-        self.is_busy = False
+        self.is_busy = self.is_expected = False
         self.due = self.again = self.left = 0.0
         self.failing_since: float | None = None
 
@@ -227,7 +227,8 @@ class Feed:
                 for one in followed:
                     if one.due > now:
                         continue
-                    if one.again > now and self._known(one.channel.tenant_id, now) == one.channel.seq:
+                    is_idle = one.again > now and not one.is_expected
+                    if is_idle and self._known(one.channel.tenant_id, now) == one.channel.seq:
                         one.due = now + TICK_S
                         continue
                     one.is_busy = True
@@ -261,7 +262,7 @@ class Feed:
             if head is None:
                 head, _ = await self._heads.head(channel.tenant_id)
                 self._hear(channel.tenant_id, head)
-            if again or head != channel.seq:
+            if again or kept.is_expected or head != channel.seq:
                 look = await channel.source.look(head, self._clock(), again)
                 if look.whole:
                     look = look._replace(items=list(look.items))
@@ -270,6 +271,7 @@ class Feed:
                 else:
                     changes = channel.changes(look)
                 changed = channel.apply(changes, head)
+                kept.is_expected = look.soon
             kept.failing_since = None
         except StoreError as error:
             if kept.failing_since is None:

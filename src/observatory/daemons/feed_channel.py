@@ -35,6 +35,7 @@ class Look(NamedTuple):
     items: Iterable[Record]
     gone: Iterable[Key] = ()
     whole: bool = False  # these are all there are
+    soon: bool = False  # more is on its way: to be asked at the next tick, whether or not anything came
 
 
 class Source(Protocol):
