@@ -8,6 +8,7 @@ each time is a wait.
 
 from __future__ import annotations
 
+import asyncio
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from observatory.store import tables
 from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches
 from observatory.store.shapes import Shape
 
+LONG = 200_000  # characters; more are unpacked beside the event loop, which they would hold up
+
 
 class Asked(NamedTuple):
     """A query composed once; its values are given each time."""
@@ -26,6 +29,14 @@ class Asked(NamedTuple):
     query: Select[Any]
     names: list[str]
     floats: list[int]
+
+    def unpacked(self, text: str) -> Rows:
+        made = []
+        for row in _packed(text):
+            for place in self.floats:
+                row[place] = None if row[place] is None else float(row[place])
+            made.append(dict(zip(self.names, row, strict=True)))
+        return made
 
 
 _packed = msgspec.json.Decoder(list[list[Any]]).decode
@@ -110,9 +121,5 @@ class LiveReads(Fetches):
         found = await self.fetch(tenant_id, asked.query, tenant=tenant_id, **values)
         if self.dialect != "sqlite":
             return [dict(row._mapping) for row in found]
-        made = []
-        for row in _packed(found[0][0]):
-            for place in asked.floats:
-                row[place] = None if row[place] is None else float(row[place])
-            made.append(dict(zip(asked.names, row, strict=True)))
-        return made
+        text = found[0][0]
+        return asked.unpacked(text) if len(text) < LONG else await asyncio.to_thread(asked.unpacked, text)
