@@ -58,6 +58,7 @@ class SessionsSource:
         if reading is not None:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
+            self._pages = PageReader(self._house, self._tenant_id, self._most)
 
     async def _whole(self, now_ns: int) -> Look:
         await self.close()

@@ -2,7 +2,7 @@
 
 It reads and changes nothing but what it remembers itself: what is known meanwhile stays as it is until the
 page is taken. Goals and trails are read on from the number read last: a line that did not change is never
-read again.
+read again. So every page read must be taken; after one that was not, another reader begins anew.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class PageReader:
         self._house, self._tenant_id, self._most = house, tenant_id, shown
         self._looked_ns = self._known_ns = 0
         self._known: dict[int, LastWord] = {}
+        self._was_free = True  # of budgets
         self._turn: int | None = None  # lines are known up to here
 
     def has_ended(self, number: int) -> bool:
@@ -53,26 +54,29 @@ class PageReader:
     async def read(self, now_ns: int, lines: Mapping[int, SessionLine], agents: Mapping[int, Row]) -> Page:
         """`lines` and `agents` are what is known of them."""
         house, tenant_id, turn = self._house, self._tenant_id, self._turn
-        self._turn = None  # what is read of a page that is never taken is read again
+        self._turn = None  # a page that is not read to its end is read again
         rows = await touches(house).sessions_lately(tenant_id, self._most)
+        caps = await caps_of(house, tenant_id)
         stuck = None
         if not 0 <= now_ns - self._looked_ns < STANDING_NS:
             if not 0 <= now_ns - self._known_ns < KNOWN_NS:
                 self._known, self._known_ns = {}, now_ns
             stuck = await standing_of(house, tenant_id, rows, self._known)
-            agents = {}  # what they spent and are called may have changed
             self._looked_ns = now_ns
+        if not caps.is_empty and (stuck is not None or self._was_free):
+            agents = {}  # what they spent may have changed; without a budget it is not shown
+        self._was_free = caps.is_empty
         new: dict[int, SessionLine] = {}
         is_anew = False
         with suppress(StoreError):  # insight away: what is known of it stays
             new, is_anew, turn = await self._lines(rows, lines, turn)
         known = {**new} if is_anew else {**lines, **new}
-        crew = {number for line in known.values() for number in line.agents} - agents.keys()
-        agents = {**agents, **await agents_of(house, tenant_id, crew)} if crew else agents
-        halts, caps = await halts_of(house, tenant_id), await caps_of(house, tenant_id)
-        sealed = await sealed_of(house, tenant_id, rows)
+        crew = {number for line in known.values() for number in line.agents}
+        there = {number: agents[number] for number in crew if number in agents}
+        there |= await agents_of(house, tenant_id, crew - there.keys())
+        halts, sealed = await halts_of(house, tenant_id), await sealed_of(house, tenant_id, rows)
         self._turn = turn
-        return Page(rows, new, is_anew, agents, *halts, caps, sealed, stuck)
+        return Page(rows, new, is_anew, there, *halts, caps, sealed, stuck)
 
     async def _lines(
         self, rows: list[Row], known: Mapping[int, SessionLine], turn: int | None
