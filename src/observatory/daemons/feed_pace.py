@@ -10,7 +10,6 @@ GAP_S = 0.1
 # A frame that is late does not put off the next by as much. Else a client would fall behind the looks by the
 # latest of them all, up to a whole look, and stay there. In no second are there more than ten all the same.
 SLACK_S = 0.05
-JITTER_S = 0.02  # how much a loop is late by itself; beyond it, to send took its time
 
 
 class Pace:
@@ -34,8 +33,8 @@ class Pace:
         """It was sent, if there is one: what took long to send counts from its end."""
         if self._is_on_its_way:
             self._is_on_its_way = False
-            self._handed[-1] = max(self._handed[-1], now - JITTER_S)
-            self.due = max(self.due, now - JITTER_S + GAP_S - SLACK_S)
+            self._handed[-1] = now
+            self.due = max(self.due, now + GAP_S - SLACK_S)
 
     async def wish(self) -> None:
         """Waits for the next turn; who is cut off while waiting has had none."""
