@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -12,7 +13,8 @@ import pytest
 
 from observatory.api.house import House as Doors
 from observatory.api.live_folded import source_of
-from observatory.daemons.feed_channel import Channel, Key, Record
+from observatory.api.live_sessions import SessionsSource
+from observatory.daemons.feed_channel import Channel, Key, Look, Record
 from observatory.insight.derived import Progress
 from observatory.insight.live import Touches
 from observatory.settings import Settings
@@ -147,3 +149,64 @@ def test_a_span_of_messages_names_its_sessions_and_agents_s288(house: House) -> 
     assert {row["agent_no"]: row for row in everyone} == by_number and pulses == []
     lately = house.read(store.sessions_lately(HOME_TENANT, 3))
     assert lately == house.read(store.sessions_page(HOME_TENANT, None, 3))
+
+
+@pytest.mark.parametrize("topic", ["sessions", "fleet"])
+def test_a_page_that_takes_long_keeps_no_message_waiting_s291(
+    house: House, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it tells comes when it is there, and never puts an older word above a newer one."""
+    channel = opened(house, topic)
+    house.send(*story(7, 10))
+    look(house, channel, house.now(), True)
+    gate, name = asyncio.Event(), "sessions_lately" if topic == "sessions" else "everyone"
+    read = getattr(house.store, name)
+
+    async def slowly(*given: Any) -> Any:
+        found = await read(*given)
+        await gate.wait()
+        return found
+
+    monkeypatch.setattr(house.store, name, slowly)
+
+    async def looked(again: bool) -> Look:
+        head, _ = await house.store.head(HOME_TENANT)
+        found = await channel.source.look(head, house.now(), again)
+        channel.fold(found, head)
+        return found
+
+    house.send(decision_log(meta={"session_id": "ses-a", "step_id": "x1"}, identity={"agent_id": "agent-1"}))
+    first = house.read(looked(True))
+    house.send(decision_log(meta={"session_id": "ses-a", "step_id": "x2"}, identity={"agent_id": "agent-1"}))
+    second = house.read(looked(False))
+    assert first.soon and second.soon and not gate.is_set()
+    newest = dict(channel.records())
+    gate.set()
+    while house.read(looked(False)).soon:
+        pass
+    kind, name = ("session", "ses-a") if topic == "sessions" else ("node", "agent-1")
+    assert channel.records()[kind, name] == newest[kind, name]
+    fresh = opened(house, topic)
+    monkeypatch.undo()
+    look(house, fresh, house.now(), True)
+    assert steady(channel.records()) == steady(fresh.records())
+    house.read(channel.source.close())
+    house.read(fresh.source.close())
+
+
+def test_a_session_that_is_silent_longest_leaves_the_page_s289(house: House) -> None:
+    source = SessionsSource(doors(house), HOME_TENANT, shown=2)
+    channel = Channel(HOME_TENANT, "sessions", source)
+
+    def told() -> set[str]:
+        return {name for _, name in channel.records()}
+
+    for number, again in enumerate((True, False, True, False, True)):
+        house.send(decision_log(meta={"session_id": f"ses-{number}", "step_id": f"p{number}"}))
+        look(house, channel, house.now(), again)
+        assert told() == {f"ses-{one}" for one in (number - 1, number) if one >= 0}
+    house.send(decision_log(meta={"session_id": "ses-0", "step_id": "again"}))
+    look(house, channel, house.now(), True)
+    look(house, channel, house.now(), True)
+    assert told() == {"ses-0", "ses-4"}
+    house.read(source.close())

@@ -8,6 +8,7 @@ same-origin requests.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import secrets
@@ -15,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Literal, Protocol
 
@@ -58,6 +60,7 @@ class Auth:
         self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
         self._hashes: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._vouched: dict[str, tuple[str, bytes]] = {}
+        self._asking: dict[bytes, asyncio.Task[Principal | None]] = {}
         self._age = 0
         names = {"localhost", settings.host, *settings.allowed_hosts}
         self._named = frozenset(name.lower() for name in names)
@@ -69,6 +72,7 @@ class Auth:
         """Called after every change of access made here."""
         self._cache.clear()
         self._hashes.clear()
+        self._asking.clear()  # whoever comes now waits for no answer of before
         self._age += 1
 
     def serve(self, names: Iterable[str]) -> None:
@@ -105,9 +109,23 @@ class Auth:
         return None if public is None else await self._by_hash(public, digest(key), may_be_cached)
 
     async def _by_hash(self, public: str, wanted: bytes, may_be_cached: bool) -> Principal | None:
+        if not may_be_cached:
+            return await self._look_up(public, wanted)
         cached = self._cache.get(wanted)
-        if may_be_cached and cached is not None and cached[0] > time.monotonic():
+        if cached is not None and cached[0] > time.monotonic():
             return cached[1]
+        # Once for all who hold it: what is remembered of a key lapses for all its sockets at the same time.
+        asked = self._asking.get(wanted)
+        if asked is None:
+            asked = self._asking[wanted] = asyncio.create_task(self._look_up(public, wanted))
+            asked.add_done_callback(partial(self._answered, wanted))
+        return await asyncio.shield(asked)
+
+    def _answered(self, wanted: bytes, asked: asyncio.Task[Principal | None]) -> None:
+        if self._asking.get(wanted) is asked:
+            del self._asking[wanted]
+
+    async def _look_up(self, public: str, wanted: bytes) -> Principal | None:
         age = self._age
         found = await self._directory.principal_by_key(public)
         if found is None or not hmac.compare_digest(found[1], wanted):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,7 @@ from observatory.api import entropy, live_folded
 from observatory.api.auth import allows
 from observatory.api.house import House
 from observatory.api.sockets import Socket
-from observatory.daemons.feed import Pace
+from observatory.daemons.feed_pace import Pace
 from observatory.daemons.publisher import PAGE, Feed, Row, item_of
 from observatory.errors import StoreError
 from observatory.state import Principal
@@ -90,24 +91,41 @@ class Live:
                 cursor = feed.head
                 for topic in wish.topics:
                     await socket.send(encode({"type": "resync", "topic": topic, "seq": cursor, "items": []}))
-            rows = feed.after(cursor, PAGE)
+            rows, known = feed.after(cursor, PAGE), feed.told
             if rows is None or (not rows and cursor < past):
-                rows = await self._house.publisher.page(principal.tenant_id, cursor)
+                rows, known = await self._house.publisher.page(principal.tenant_id, cursor), {}
             if not rows:
                 await feed.wait(cursor)
                 continue
-            doubtful = any(is_of_access(row.event.record) for row in rows)
-            if not await socket.is_still_welcome(self._house.auth, doubtful):
+            span = cursor, rows[-1].sequence_number
+            if span not in known:
+                known[span] = any(is_of_access(row.event.record) for row in rows)
+            if not await socket.is_still_welcome(self._house.auth, known[span]):
                 await socket.close(4401, "this key is no longer valid")
                 return
-            told = [(topic, await self._told(principal, topic, rows)) for topic in wish.topics]
-            frames = [(topic, items) for topic, items in told if items]
-            for number, (topic, items) in enumerate(frames, 1):
-                # Only the last frame of a page moves the cursor: whoever is cut off between two comes back
-                # for the whole page and loses none of it.
-                seq = rows[-1].sequence_number if number == len(frames) else cursor
-                await socket.send(encode({"type": "event", "topic": topic, "seq": seq, "items": items}))
+            for frame in await self._frames(principal, wish.topics, rows, cursor, known):
+                await socket.send(frame)
             cursor = rows[-1].sequence_number
+
+    async def _frames(
+        self, principal: Principal, topics: list[str], rows: list[Row], cursor: int, known: dict[Any, Any]
+    ) -> list[bytes]:
+        """Put together once for all who stand at this cursor and want the same."""
+        last = rows[-1].sequence_number
+        key = (cursor, last, *topics)
+        if key in known:
+            made: list[bytes] = known[key]
+            return made
+        told = [(topic, await self._told(principal, topic, rows)) for topic in topics]
+        frames = [(topic, items) for topic, items in told if items]
+        made = []
+        for number, (topic, items) in enumerate(frames, 1):
+            # Only the last frame of a page moves the cursor: whoever is cut off between two comes back
+            # for the whole page and loses none of it.
+            seq = last if number == len(frames) else cursor
+            made.append(encode({"type": "event", "topic": topic, "seq": seq, "items": items}))
+        known[key] = made
+        return made
 
     async def _told(self, principal: Principal, topic: str, rows: list[Row]) -> list[object]:
         if topic == entropy.TOPIC:

@@ -1,7 +1,8 @@
 """The topic `fleet`: agents as nodes, edges, groups and clusters, and the signs of their states (S288).
 
 Nodes follow the rules of the map (projections/topology.py) over rows of the registry: those that new
-messages touched at once, all of them once a second. Rates, edges and places come from minute counters, read
+messages touched at once, all of them once a second, read beside the looks and judged in portions, so that
+they keep no message waiting. Rates, edges and places come from minute counters, read
 beside the ticks every five seconds, or less often when that is dear; throughput and forks every second
 (live_pulse.py). What is told is rounded, and no age is told in words, so that a record changes when something
 happened and not because time passes. Above `COMPACT` agents a node has only what the map draws.
@@ -10,17 +11,18 @@ happened and not because time passes. Above `COMPACT` agents a node has only wha
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import Any, NamedTuple
 
 from observatory.api.fleet import GONE_NS, SAMPLED
 from observatory.api.house import House
 from observatory.api.live_pulse import Pulse
 from observatory.api.live_reading import touches
+from observatory.api.live_words import coarse, rounded, told
 from observatory.api.regions import places_of
 from observatory.api.standing import Around, around, facts_of
 from observatory.daemons.feed_channel import Key, Look, Record
 from observatory.errors import StoreError
+from observatory.insight.live import Rows
 from observatory.insight.traffic import EdgeSum
 from observatory.ports import EdgeCount
 from observatory.projections import edges as traffic
@@ -36,6 +38,8 @@ SLOW_S, SLOW_REST = 5.0, 10
 # but little: whatever a look takes it rests for many times as long.
 BEAT_S, PATIENCE_S = 1.0, 0.025
 FEW_EDGES = 2_000  # so many are judged anew every second
+PORTION = 500  # nodes judged at a look beside those that messages touched: some seven milliseconds
+AGED_NS = 900_000_000  # who was judged longer ago is judged again: time alone changes states
 # Reasons without ages: when it was heard last is told by times.
 REASONS = {
     1: "evicted",
@@ -43,7 +47,6 @@ REASONS = {
     9: "sent a message within the last 30 s",
     10: "sends nothing",
 }
-DRAWN = ("kind", "id", "agent_type", "cluster_id", "state", "rule", "liveness", "messages", "last_seen_at")
 Row = dict[str, Any]
 
 
@@ -72,72 +75,109 @@ class FleetSource:
         self._beating: asyncio.Task[list[Record]] | None = None
         self._beat: list[Record] = []
         self._beat_due = 0.0
-        self._seen = 0
+        self._seen: int | None = None  # None: whatever was told, the next look tells everything
+        self._counting: asyncio.Task[tuple[Rows, Rows]] | None = None  # everybody, read beside the looks
+        self._fresh: set[int] = set()  # touched since then: known better
+        self._stale: dict[int, None] = {}  # to be judged anew, the most urgent first
+        self._judged: dict[int, int] = {}
+        self._drawn: dict[str, set[Key]] = {}  # groups and edges as they were told last
+        self._over: set[Key] = set()  # those that are gone since
         self._was_compact, self._has_news = False, True
 
     async def look(self, head: int, now_ns: int, again: bool) -> Look:
+        seen, self._seen = self._seen, None
         self._renew(now_ns)
-        before = {number: node["state"] for number, node in self._nodes.items()}
-        again = again or head - self._seen > MOST_TOUCHED or not self._agents
-        numbers = await (self._all(now_ns) if again else self._some(head))
-        gone: list[Key] = []
-        if again:
-            left = [node for number, node in self._nodes.items() if number not in self._agents]
-            gone = [("node", node["id"]) for node in left]
-            self._nodes = {number: node for number, node in self._nodes.items() if number in self._agents}
-        compact = len(self._agents) > self._compact
-        for number in numbers:
-            self._nodes[number] = self._node(self._agents[number], now_ns)
-        if compact != self._was_compact:
-            numbers, self._was_compact = set(self._nodes), compact
-        items = [_told(self._nodes[number], compact) for number in numbers]
-        moved = again or any(before.get(number) != self._nodes[number]["state"] for number in numbers)
-        if moved:
-            items += self._groups()
-        felt, self._beat = self._beat, await self._feel(now_ns, again)
+        numbers: set[int] = set()
+        everyone: tuple[Rows, Rows] | None
+        if whole := seen is None or head - seen > MOST_TOUCHED or not self._agents:
+            everyone = await self._all()
+        else:
+            numbers, everyone = await self._some(seen, head, again)
+        is_quiet = whole or head == seen  # no message waits for what is read here
+        gone = [] if everyone is None else self._take(*everyone, now_ns)
+        if whole:
+            numbers = set(self._agents)
+        left = [number for number in self._stale if number in self._agents and number not in numbers]
+        portion = left if is_quiet else left[:PORTION]
+        self._stale = dict.fromkeys(left[len(portion) :])
+        items = self._judge({*numbers, *portion}, now_ns, everyone is not None)
+        felt, self._beat = self._beat, await self._feel(now_ns, again, is_quiet)
         items += self._beat
         if felt is not self._beat:
             there = {record["id"] for record in self._beat}
             gone += [(record["kind"], record["id"]) for record in felt if record["id"] not in there]
-        # Only what is read whole can tell what is gone; many edges are judged when there is news of them.
-        whole = again and (self._has_news or len(self._slow.counts) + len(self._slow.sums) <= FEW_EDGES)
-        if whole:
+        # Many edges are judged when there is news of them.
+        few = len(self._slow.counts) + len(self._slow.sums) <= FEW_EDGES
+        if whole or (everyone is not None and (self._has_news or few)):
             self._has_news = False
-            items += await asyncio.to_thread(self._edges, now_ns)
+            items += self._among("edge", await asyncio.to_thread(self._edges, now_ns))
+        if whole:
             items += [{"kind": "sign", "id": state, **drawn.sign(state)} for state in COLOURS]
+        gone += self._left()
         self._seen = head
-        return Look(items, gone, whole)
+        return Look(items, gone, whole, soon=self._counting is not None or bool(self._stale))
 
     async def close(self) -> None:
-        for task in (self._reading, self._asking, self._beating):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        await _ended(self._reading, self._asking, self._beating, self._counting)
 
     # --- rows ---
 
-    async def _all(self, now_ns: int) -> set[int]:
-        (rows, pulses), self._around = await asyncio.gather(
-            touches(self._house).everyone(self._tenant_id), around(self._house, self._tenant_id)
-        )
-        self._agents = {
-            row["agent_no"]: row for row in rows if (row["evicted_ns"] or now_ns) > now_ns - GONE_NS
-        }
-        self._pulses = {row["agent_no"]: row for row in pulses}
-        return set(self._agents)
+    async def _all(self) -> tuple[Rows, Rows]:
+        await _ended(self._counting, self._asking)
+        self._counting = self._asking = None
+        self._fresh.clear()
+        self._around = await around(self._house, self._tenant_id)
+        return await touches(self._house).everyone(self._tenant_id)
 
-    async def _some(self, head: int) -> set[int]:
-        """Those that new messages touched, and those whose alarms or halts are others than before."""
-        rows = await touches(self._house).agents_touched(self._tenant_id, self._seen, head)
-        known, found = self._around, self._newest()
-        numbers = {row["agent_no"] for row in rows}
+    async def _some(self, seen: int, head: int, again: bool) -> tuple[set[int], tuple[Rows, Rows] | None]:
+        """Those that new messages touched, and those whose alarms or halts are others than before.
+
+        And everybody, once a second, when that is read: with many agents it takes longer than a tick.
+        """
+        if again and self._counting is None:
+            self._fresh.clear()
+            self._counting = asyncio.create_task(touches(self._house).everyone(self._tenant_id))
+        rows: Rows = []
+        if head != seen:
+            rows = await touches(self._house).agents_touched(self._tenant_id, seen, head)
+            found = self._newest()
+        else:
+            found = await self._now() if again else self._around
+        everyone, counting = None, self._counting
+        if counting is not None and (head == seen or counting.done()):
+            everyone = await counting
+            self._counting = None
+        numbers = {row["agent_no"] for row in rows} | self._differing(found)
         self._agents |= {row["agent_no"]: row for row in rows}
-        if found.switches != known.switches:
-            numbers |= set(self._agents)
+        self._fresh |= {row["agent_no"] for row in rows}
+        self._around = found
+        return {number for number in numbers if number in self._agents}, everyone
+
+    def _take(self, rows: Rows, pulses: Rows, now_ns: int) -> list[Key]:
+        """Everybody in place of who is known, but for those touched meanwhile; nodes that are gone."""
+        before, felt, fresh = self._agents, self._pulses, self._fresh
+        there = {row["agent_no"]: row for row in rows if (row["evicted_ns"] or now_ns) > now_ns - GONE_NS}
+        self._agents = there | {number: before[number] for number in fresh if number in before}
+        self._pulses = {row["agent_no"]: row for row in pulses}
+        changed = [
+            number
+            for number, row in self._agents.items()
+            if before.get(number) != row or felt.get(number) != self._pulses.get(number)
+        ]
+        aged = [number for number in self._agents if not 0 <= now_ns - self._judged.get(number, 0) < AGED_NS]
+        self._stale = dict.fromkeys(changed) | self._stale | dict.fromkeys(aged)
+        left = {number: node for number, node in self._nodes.items() if number not in self._agents}
+        for number in left:
+            del self._nodes[number]
+            self._judged.pop(number, None)
+        return [("node", node["id"]) for node in left.values()]
+
+    def _differing(self, found: Around) -> set[int]:
+        known = self._around
+        numbers = set(self._agents) if found.switches != known.switches else set()
         for mine, theirs in ((found.alarms, known.alarms), (found.halts, known.halts)):
             numbers |= {number for number in {*mine, *theirs} if mine.get(number) != theirs.get(number)}
-        self._around = found
-        return {number for number in numbers if number in self._agents}
+        return numbers
 
     def _newest(self) -> Around:
         """Read beside the ticks, one after the other: several queries, and seldom any news in them."""
@@ -148,13 +188,20 @@ class FleetSource:
                 found = asked.result()
         return found
 
-    async def _feel(self, now_ns: int, again: bool) -> list[Record]:
+    async def _now(self) -> Around:
+        """What was asked before is waited for: told after this, it would be the older word."""
+        asked, self._asking = self._asking, None
+        if asked is not None:
+            await asyncio.gather(asked, return_exceptions=True)
+        return await around(self._house, self._tenant_id)
+
+    async def _feel(self, now_ns: int, again: bool, is_quiet: bool) -> list[Record]:
         """The newest pulse: begun once a second, taken when it is there."""
         now = asyncio.get_running_loop().time()
         if self._beating is None and (again or now >= self._beat_due):
             self._beating, self._beat_due = self._begun(now_ns), now + BEAT_S
         if self._beating is not None:
-            await asyncio.wait({self._beating}, timeout=PATIENCE_S if again else 0)
+            await asyncio.wait({self._beating}, timeout=PATIENCE_S if again and is_quiet else 0)
             if self._beating.done():
                 beaten, self._beating = self._beating, None
                 if not isinstance(beaten.exception(), StoreError):
@@ -173,6 +220,7 @@ class FleetSource:
             self._slow_due = now + max(SLOW_S, SLOW_REST * took)
             if reading.exception() is None:
                 self._slow, self._has_news = reading.result(), True
+                self._stale |= dict.fromkeys(self._agents)
             elif not isinstance(reading.exception(), StoreError):
                 reading.result()
         elif reading is None and now >= self._slow_due:
@@ -201,6 +249,19 @@ class FleetSource:
 
     # --- records ---
 
+    def _judge(self, numbers: set[int], now_ns: int, is_counted: bool) -> list[Record]:
+        """Their nodes, and the groups if anybody stands otherwise than before."""
+        compact, moved = len(self._agents) > self._compact, is_counted
+        for number in numbers:
+            known = self._nodes.get(number)
+            self._nodes[number] = self._node(self._agents[number], now_ns)
+            self._judged[number] = now_ns
+            moved = moved or known is None or known["state"] != self._nodes[number]["state"]
+        if compact != self._was_compact:
+            numbers, self._was_compact = set(self._nodes), compact
+        items = [told(self._nodes[number], compact) for number in numbers]
+        return items + self._among("group", self._groups()) if moved else items
+
     def _node(self, agent: Row, now_ns: int) -> Row:
         window_s = self._house.settings.violation_window_s
         number = agent["agent_no"]
@@ -212,48 +273,34 @@ class FleetSource:
         made = drawn.node(agent, judged._replace(reason=reason), facts.liveness, flow, alarms)
         return made | {"kind": "node", "messages": agent["messages"]}
 
+    def _among(self, of: str, records: list[Record]) -> list[Record]:
+        """Remembered, so that what is no longer among them is told of."""
+        now: set[Key] = {(record["kind"], record["id"]) for record in records}
+        self._over |= self._drawn.get(of, set()) - now
+        self._drawn[of] = now
+        return records
+
+    def _left(self) -> list[Key]:
+        over, self._over = self._over, set()
+        return list(over)
+
     def _groups(self) -> list[Record]:
         shown, places = self._nodes.values(), self._slow.places
         made = [*drawn.groups(shown, "group", places), *drawn.groups(shown, "cluster", places)]
-        return [{"kind": group["level"]} | _rounded(group) for group in made]
+        return [{"kind": group["level"]} | rounded(group) for group in made]
 
     def _edges(self, now_ns: int) -> list[Record]:
         slow = self._slow
         found = traffic.flows(slow.counts, slow.latencies, slow.sums, self._nodes, now_ns)
         return [
             {"kind": "edge", "id": f"{edge['from']} → {edge['to'] or edge['address']}"}
-            | _rounded(edge | {"messages": int(coarse(edge["messages"]))})
+            | rounded(edge | {"messages": int(coarse(edge["messages"]))})
             for edge in found[:MOST_EDGES]
         ]
 
 
-def _told(node: Row, compact: bool) -> Record:
-    if not compact:
-        return _rounded(node)
-    made = {name: node[name] for name in DRAWN} | {"rate_per_s": coarse(node["rate_per_s"])}
-    if node["rule"] < 9:
-        made |= {"reason": node["reason"], "alarms": node["alarms"]}
-    return made
-
-
-def _rounded(record: Row) -> Record:
-    """Without what is told by another member, and with figures that do not tremble."""
-    made = {name: value for name, value in record.items() if name not in ("messages_60s", "level")}
-    for name in ("rate_per_s", "internal_per_s", "failures_60s", "cost_per_min"):
-        if name in made:
-            made[name] = coarse(made[name])
-    for name in ("latency_p50_ms", "latency_p95_ms", "latency_mean_ms"):
-        if made.get(name) is not None:
-            made[name] = coarse(made[name])
-    return made
-
-
-STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
-
-
-def coarse(value: float) -> float:
-    """The nearest of 1, 1.5, 2, 3, 5, 7, 10, 15, …: a figure on the map, not in the books."""
-    if value <= 0 or not math.isfinite(value):
-        return 0.0
-    unit = 10.0 ** math.floor(math.log10(value))
-    return round(min(STEPS, key=lambda step: abs(step - value / unit)) * unit, 9)
+async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
+    for task in tasks:
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

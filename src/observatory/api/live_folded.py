@@ -17,8 +17,9 @@ from observatory.api.live_fleet import FleetSource
 from observatory.api.live_sessions import SessionsSource
 from observatory.api.live_waiting import WaitingSource
 from observatory.api.sockets import Socket
-from observatory.daemons.feed import FeedFull, Pace
+from observatory.daemons.feed import FeedFull
 from observatory.daemons.feed_channel import Source
+from observatory.daemons.feed_pace import Pace
 from observatory.protocol.identity import canonical_uuid
 from observatory.protocol.rules import SessionId
 from observatory.state import Principal

@@ -1,31 +1,32 @@
 """The topic `sessions`: the most recently active sessions as the list shows them (S289, S305).
 
-New messages touch sessions by number; once a second the newest page is read again for what changed without
-a message (a hold's end, a loop's, a pause). Who falls out of the page is removed. Whether a session stands
-still is looked at every few seconds, and at once for one that did. Goals and trails are read on from the
-number read last: a line that did not change is never read again.
+New messages touch sessions by number and are told by the look that finds them. What changes without a message
+(a hold's end, a loop's, a pause, a goal) stands on a page that is read once a second beside the looks: it
+takes many queries, and none of them may keep a message waiting. Only what differs is built anew, a portion at
+each look. Who falls out of the page is removed. Whether a session stands still is looked at every few
+seconds, and at once for one that did; with it every record is built again, whatever its parts say.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from observatory.api.house import House
 from observatory.api.live_reading import touches
-from observatory.api.session_rows import Beside, agents_of, caps_of, halts_of, sealed_of, session_item
-from observatory.api.sessions import LastWord, standing_of
+from observatory.api.session_page import Page, PageReader
+from observatory.api.session_rows import Beside, session_item
+from observatory.api.sessions import standing_of
 from observatory.daemons.feed_channel import Key, Look
-from observatory.errors import StoreError
 from observatory.insight.session_lines import SessionLine
 from observatory.projections.session_status import Caps
 from observatory.projections.stuck import Stuck
 
 SHOWN = 1_000
 MOST_TOUCHED = 2_000
-STANDING_NS = 5_000_000_000
-KNOWN_NS = 60_000_000_000  # last words are read again after so long: they may have been shredded
-MOST_LINES = 5_000  # read at a time, and kept
+MOST_LINES = 5_000
+PORTION = 250  # records built at a look beside those that messages touched: some five milliseconds
 PLACES = 2  # of a share that many sessions have in common
 Row = dict[str, Any]
 
@@ -35,85 +36,128 @@ class SessionsSource:
         self._house, self._tenant_id, self._most = house, tenant_id, shown
         self._rows: dict[int, Row] = {}
         self._stuck: dict[int, Stuck] = {}
-        self._looked_ns = self._known_ns = 0
-        self._known: dict[int, LastWord] = {}
-        self._seen = 0
         self._lines: dict[int, SessionLine] = {}
-        self._turn: int | None = None  # lines are known up to here
-        self._agents: dict[int, Row] = {}
-        self._beside = Beside(self._lines, self._agents, {}, (), Caps(()))
+        self._beside = Beside(self._lines, {}, {}, (), Caps(()))
+        self._seen: int | None = None  # None: whatever was told, the next look tells everything
+        self._pages = PageReader(house, tenant_id, shown)
+        self._reading: asyncio.Task[Page] | None = None
+        self._fresh: set[int] = set()  # touched since the page began to be read: known better than by it
+        self._stale: dict[int, None] = {}  # to be built anew, the most urgent first
 
     async def look(self, head: int, now_ns: int, again: bool) -> Look:
-        if again or head - self._seen > MOST_TOUCHED:
-            made = await self._page(now_ns)
+        seen, self._seen = self._seen, None
+        if seen is None or head - seen > MOST_TOUCHED:
+            made = await self._whole(now_ns)
         else:
-            made = await self._since(head)
+            made = await self._since(seen, head, now_ns, again)
         self._seen = head
         return made
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            self._pages = PageReader(self._house, self._tenant_id, self._most)
 
-    async def _page(self, now_ns: int) -> Look:
-        rows = await touches(self._house).sessions_lately(self._tenant_id, self._most)
-        if not 0 <= now_ns - self._looked_ns < STANDING_NS:
-            if not 0 <= now_ns - self._known_ns < KNOWN_NS:
-                self._known, self._known_ns = {}, now_ns
-            self._stuck = await standing_of(self._house, self._tenant_id, rows, self._known)
-            self._agents.clear()  # what they spent and are called may have changed
-            self._looked_ns = now_ns
-        self._rows = {row["session_no"]: row for row in rows}
-        await self._stand_beside(rows)
-        return Look([self._record(row) for row in rows], whole=True)
+    async def _whole(self, now_ns: int) -> Look:
+        await self.close()
+        self._fresh.clear()
+        self._take(await self._read(now_ns))
+        self._stale.clear()
+        return Look([self._record(row) for row in self._rows.values()], whole=True)
 
-    async def _since(self, head: int) -> Look:
-        rows = await touches(self._house).sessions_touched(self._tenant_id, self._seen, head)
+    async def _read(self, now_ns: int) -> Page:
+        return await self._pages.read(now_ns, self._lines, self._beside.agents)
+
+    async def _since(self, seen: int, head: int, now_ns: int, again: bool) -> Look:
+        if again and self._reading is None:
+            self._fresh.clear()
+            self._reading = asyncio.create_task(self._read(now_ns))
+        is_quiet = head == seen
+        rows = [] if is_quiet else await self._touched(seen, head)
+        page, reading = None, self._reading
+        if reading is not None and (is_quiet or reading.done()):  # when nothing came nobody waits
+            page = await reading
+            self._reading = None
+        gone = self._put(rows)
+        if page is not None:
+            gone += self._take(page)
+        numbers = {row["session_no"]: None for row in rows}
+        left = [number for number in self._stale if number not in numbers]
+        portion = left if is_quiet else left[:PORTION]
+        self._stale = dict.fromkeys(left[len(portion) :])
+        numbers |= dict.fromkeys(portion)
+        made = [self._record(self._rows[number]) for number in numbers if number in self._rows]
+        return Look(made, gone, soon=self._reading is not None or bool(self._stale))
+
+    async def _touched(self, seen: int, head: int) -> list[Row]:
+        rows = await touches(self._house).sessions_touched(self._tenant_id, seen, head)
         stood = [row for row in rows if row["session_no"] in self._stuck]
         if stood:
+            found = await standing_of(self._house, self._tenant_id, stood)
             for row in stood:
                 del self._stuck[row["session_no"]]
-            self._stuck |= await standing_of(self._house, self._tenant_id, stood)
-        self._rows |= {row["session_no"]: row for row in rows if row["messages"]}
+            self._stuck |= found
+        return [row for row in rows if row["messages"]]
+
+    def _put(self, rows: list[Row]) -> list[Key]:
+        mine = {row["session_no"]: row for row in rows}
+        self._rows |= mine
+        self._fresh |= mine.keys()
+        return self._cut()
+
+    def _cut(self) -> list[Key]:
+        """Those beyond the page, the longest silent first."""
         gone: list[Key] = []
         over = len(self._rows) - self._most
         if over > 0:
             for row in sorted(self._rows.values(), key=lambda row: int(row["last_seq"]))[:over]:
                 del self._rows[row["session_no"]]
                 gone.append(("session", row["session_id"]))
-        return Look([self._record(row) for row in rows if row["session_no"] in self._rows], gone)
+        return gone
 
-    async def _stand_beside(self, rows: list[Row]) -> None:
-        house, tenant_id = self._house, self._tenant_id
-        with suppress(StoreError):  # insight away: what is known of it stays
-            await self._read_on(rows)
-        crew = {number for line in self._lines.values() for number in line.agents} - self._agents.keys()
-        self._agents |= await agents_of(house, tenant_id, crew)
-        paused, deciding = await halts_of(house, tenant_id)
-        caps, sealed = await caps_of(house, tenant_id), await sealed_of(house, tenant_id, rows)
-        self._beside = Beside(self._lines, self._agents, paused, deciding, caps, sealed)
-
-    async def _read_on(self, rows: list[Row]) -> None:
-        derived, tenant_id = self._house.derived, self._tenant_id
-        folded = (await derived.progress(tenant_id)).seq
-        if self._turn is None or folded < self._turn:  # the first time, or it is folded anew
-            self._lines.clear()
-            self._turn = folded
-        for line in await derived.session_lines_since(tenant_id, self._turn, MOST_LINES):
-            self._lines[line.session_no] = line
-            self._turn = max(self._turn, line.turn)
-        # Whatever was folded of these has a line; one that came back after a while is read once.
-        left = [
-            one for one, row in self._rows.items() if row["first_seq"] <= folded and one not in self._lines
+    def _take(self, page: Page) -> list[Key]:
+        """The page in place of what is known, but for what was touched while it was read; who is gone."""
+        before, around, known = self._rows, self._beside, self._fresh
+        rows = {row["session_no"]: row for row in page.rows if row["session_no"] not in known}
+        changed = {number for number, row in rows.items() if before.get(number) != row}
+        self._rows = rows | {number: before[number] for number in known if number in before}
+        gone: list[Key] = [
+            ("session", row["session_id"]) for number, row in before.items() if number not in self._rows
         ]
-        if left:
-            self._lines |= await derived.session_lines(tenant_id, left)
+        gone += self._cut()
+        if page.is_anew:
+            self._lines.clear()
+        self._lines |= page.lines
         if len(self._lines) > MOST_LINES:
             kept = {number: line for number, line in self._lines.items() if number in self._rows}
             self._lines.clear()
             self._lines |= kept
+        if page.stuck is not None:
+            theirs = {number: stuck for number, stuck in page.stuck.items() if number not in known}
+            self._stuck = theirs | {no: stuck for no, stuck in self._stuck.items() if no in known}
+        self._beside = Beside(self._lines, page.agents, page.paused, page.deciding, page.caps, page.sealed)
+        changed |= page.lines.keys() | _differing(around, self._beside, self._rows)
+        # What all have in common is not followed into each of them.
+        is_all = page.stuck is not None or page.is_anew or not (around.caps.is_empty and page.caps.is_empty)
+        self._stale = dict.fromkeys(changed) | self._stale | (dict.fromkeys(self._rows) if is_all else {})
+        return gone
 
     def _record(self, row: Row) -> Row:
         number = row["session_no"]
-        word = self._known.get(row["last_seq"])
-        ended = word is not None and word.has_ended
+        ended = self._pages.has_ended(row["last_seq"])
         shown = session_item(row, self._stuck.get(number), self._beside, ended, PLACES)
         return {"kind": "session", "id": row["session_id"], **shown}
+
+
+def _differing(before: Beside, now: Beside, rows: Mapping[int, Row]) -> set[int]:
+    """Numbers of sessions that are paused or wait otherwise than before, or were sealed."""
+    found = {
+        number
+        for number in {*before.paused, *now.paused}
+        if before.paused.get(number) != now.paused.get(number)
+    }
+    found |= set(before.deciding) ^ set(now.deciding)
+    sealed = set(before.sealed) ^ set(now.sealed)
+    return found | {number for number, row in rows.items() if sealed and row["session_id"] in sealed}

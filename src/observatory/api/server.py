@@ -22,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from observatory.api import otlp_grpc
+from observatory.api.deflating import SharedDeflateFactory
 from observatory.api.face import Face
 from observatory.api.house import House
 from observatory.api.shown import carrying, shown_by
@@ -79,6 +80,7 @@ class _Http(HttpToolsProtocol):
 class _Farewell(WebSocketsSansIOProtocol):
     def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
+        self.conn.available_extensions = [SharedDeflateFactory()]
         self._tls = tls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

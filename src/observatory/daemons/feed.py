@@ -17,12 +17,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from observatory.daemons.feed_channel import Channel, Source, frame
+from observatory.daemons.feed_channel import Channel, Source
+from observatory.daemons.feed_pace import Pace
 from observatory.daemons.measures import Looks, Measure
 from observatory.daemons.waking import woken
 from observatory.errors import ObservatoryError, StoreError
 from observatory.ports import Bus
-from observatory.protocol.clock import from_ns
 
 log = logging.getLogger("observatory.feed")
 TICK_S = 0.1
@@ -52,27 +52,13 @@ class Kept:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.followers: set[Follower] = set()
-        self.is_busy = False
+        self.is_busy = self.is_expected = False
         self.due = self.again = self.left = 0.0
         self.failing_since: float | None = None
 
     def wake(self) -> None:
         for follower in self.followers:
             follower.wake.set()
-
-
-class Pace:
-    """Of one client, however often it changes its mind: ten frames and ten wishes a second."""
-
-    def __init__(self) -> None:
-        self.began, self.handed = float("-inf"), False
-        self._wished = float("-inf")
-
-    async def wish(self) -> None:
-        """Waits for the next turn; who is cut off while waiting has had none."""
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._wished + TICK_S - loop.time()))
-        self._wished = loop.time()
 
 
 class Follower:
@@ -91,16 +77,15 @@ class Follower:
     async def next(self) -> bytes:
         """The next frame, when its time has come. StoreError when a topic cannot be read for too long."""
         loop, pace = asyncio.get_running_loop(), self._pace
-        if pace.handed:  # what was handed out before took its time to send
-            pace.began, pace.handed = max(pace.began, loop.time() - TICK_S / 5), False
+        pace.arrive(loop.time())
         while True:
-            if (left := pace.began + TICK_S - loop.time()) > 0:
+            if (left := pace.due - loop.time()) > 0:
                 await asyncio.sleep(left)
                 continue  # a timer may be a moment early
             self.wake.clear()
             made = self._made()
             if made is not None:
-                pace.began, pace.handed = loop.time(), True
+                pace.hand(loop.time())
                 return made
             for one in self._kept:
                 if one.failing_since is not None and loop.time() - one.failing_since > PATIENCE_S:
@@ -108,33 +93,31 @@ class Follower:
             await self.wake.wait()
 
     def _made(self) -> bytes | None:
+        now_ns = self._clock()
         if self._resync is not None:
             channel, self._resync = self._resync, None
-            return self._told("snapshot", channel, channel.whole())
+            return self._told(channel, channel.snapshot(now_ns))
         for place, one in enumerate(self._kept):
             channel, heard = one.channel, self._heard[one.channel.topic]
             if channel.turn == 0 or heard == channel.turn:
                 continue
             self._kept.append(self._kept.pop(place))
             if heard is None:
-                return self._first(channel)
-            missed = channel.since(heard)
+                return self._told(channel, self._first(channel, now_ns))
+            missed = channel.delta(heard, now_ns)
             if missed is None:
-                self._resync = channel
-                return self._told("resync", channel, b"")
-            return self._told("delta", channel, missed)
+                self._resync, missed = channel, channel.resync(now_ns)
+            return self._told(channel, missed)
         return None
 
-    def _first(self, channel: Channel) -> bytes:
+    def _first(self, channel: Channel, now_ns: int) -> bytes:
         turn = None if self._after is None else channel.turn_at(self._after)
-        missed = None if turn is None else channel.since(turn)
-        if missed is None:
-            return self._told("snapshot", channel, channel.whole())
-        return self._told("delta", channel, missed)
+        missed = None if turn is None else channel.delta(turn, now_ns)
+        return channel.snapshot(now_ns) if missed is None else missed
 
-    def _told(self, kind: str, channel: Channel, items: bytes) -> bytes:
+    def _told(self, channel: Channel, made: bytes) -> bytes:
         self._heard[channel.topic] = channel.turn
-        return frame(kind, channel, from_ns(self._clock()), items)
+        return made
 
 
 class Feed:
@@ -244,7 +227,8 @@ class Feed:
                 for one in followed:
                     if one.due > now:
                         continue
-                    if one.again > now and self._known(one.channel.tenant_id, now) == one.channel.seq:
+                    is_idle = one.again > now and not one.is_expected
+                    if is_idle and self._known(one.channel.tenant_id, now) == one.channel.seq:
                         one.due = now + TICK_S
                         continue
                     one.is_busy = True
@@ -278,7 +262,7 @@ class Feed:
             if head is None:
                 head, _ = await self._heads.head(channel.tenant_id)
                 self._hear(channel.tenant_id, head)
-            if again or head != channel.seq:
+            if again or kept.is_expected or head != channel.seq:
                 look = await channel.source.look(head, self._clock(), again)
                 if look.whole:
                     look = look._replace(items=list(look.items))
@@ -287,6 +271,7 @@ class Feed:
                 else:
                     changes = channel.changes(look)
                 changed = channel.apply(changes, head)
+                kept.is_expected = look.soon
             kept.failing_since = None
         except StoreError as error:
             if kept.failing_since is None:

@@ -18,10 +18,14 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from observatory.protocol.clock import from_ns
+
 Key = tuple[str, str]
 Record = dict[str, Any]
 # So many removals are remembered; who has missed an earlier one is told to begin again.
 REMOVALS = 5_000
+# So long a frame put together for one is told to others who heard the same: its time is that of all of them.
+SHARED_NS = 50_000_000
 encode = msgspec.json.Encoder().encode
 
 
@@ -31,6 +35,7 @@ class Look(NamedTuple):
     items: Iterable[Record]
     gone: Iterable[Key] = ()
     whole: bool = False  # these are all there are
+    soon: bool = False  # more is on its way: to be asked at the next tick, whether or not anything came
 
 
 class Source(Protocol):
@@ -64,6 +69,7 @@ class Channel:
         self._lowest = 0  # what comes again is above the version of every removal forgotten
         self._most = removals
         self._cached: dict[int, bytes] = {}
+        self._frames: dict[tuple[str, int], tuple[int, bytes]] = {}
 
     def fold(self, look: Look, head: int) -> int:
         """Say what changed; how many records did."""
@@ -89,6 +95,7 @@ class Channel:
 
     def apply(self, changes: list[tuple[Key, Record | None, int | None]], head: int) -> int:
         self.seq = max(self.seq, head)
+        self._frames.clear()
         if self.began is None:
             self.began = self.seq
         elif not changes:
@@ -163,6 +170,24 @@ class Channel:
         if known is None:
             known = self._cached[turn] = b",".join(parts)
         return known
+
+    def snapshot(self, now_ns: int) -> bytes:
+        return self._framed("snapshot", 0, now_ns, self.whole())
+
+    def delta(self, turn: int, now_ns: int) -> bytes | None:
+        """What `since` says, as a frame; None when that is no longer known."""
+        missed = self.since(turn)
+        return None if missed is None else self._framed("delta", turn, now_ns, missed)
+
+    def resync(self, now_ns: int) -> bytes:
+        return frame("resync", self, from_ns(now_ns))
+
+    def _framed(self, kind: str, turn: int, now_ns: int, items: bytes) -> bytes:
+        """The same bytes for all who are told at once: so they are also compressed once for all of them."""
+        known = self._frames.get((kind, turn))
+        if known is None or not 0 <= now_ns - known[0] < SHARED_NS:
+            known = self._frames[kind, turn] = now_ns, frame(kind, self, from_ns(now_ns), items)
+        return known[1]
 
 
 def frame(kind: str, channel: Channel, at: str, items: bytes = b"") -> bytes:

@@ -12,8 +12,9 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 
@@ -47,9 +48,13 @@ class Feed:
         self.rows: deque[Row] = deque(maxlen=size)
         self.readers = 0
         self.looked_at = 0.0
+        # What readers put together of these rows, for the next who stands where they stood. Gone with the
+        # next rows: they may shred what was told.
+        self.told: dict[Hashable, Any] = {}
         self._moved = asyncio.Event()
 
     def extend(self, rows: list[Row]) -> None:
+        self.told = {}
         self.rows.extend(rows)
         gone = {number: row.sequence_number for row in rows for number in _shredded(row.event.record)}
         if gone:  # what is remembered here forgets it too

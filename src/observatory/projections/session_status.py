@@ -46,6 +46,10 @@ class Caps:
             target = "" if cap.scope == "tenant" else cap.target
             self._by.setdefault((cap.scope, target), []).append(cap)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._by
+
     def tightest(self, session: Row, crew: Iterable[Row], places: int | None = None) -> dict[str, Any] | None:
         """Of all that bind this session the one used up most; of equals the smaller one.
 

@@ -33,7 +33,7 @@ class LineReads(Fetches):
             .order_by(session_lines.c.turn)
             .limit(limit)
         )
-        return [SessionLine(*row) for row in await self.fetch(tenant_id, query)]
+        return [SessionLine._make(row) for row in await self.fetch_plain(tenant_id, query)]
 
     async def sessions_about(self, tenant_id: str, text: str, limit: int) -> list[int]:
         """A walk through the tenant's goals, newest first, until there are enough."""

@@ -96,6 +96,36 @@ def test_a_known_key_is_asked_for_once_until_access_changes(
     assert identified(auth, authorization=f"Bearer {key}") is None
 
 
+def test_a_key_many_hold_is_asked_for_once_and_anew_once_access_changed_s52(
+    directory: Directory, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        auth, headers = Auth(directory, Settings()), {b"authorization": f"Bearer {key}".encode()}
+        held, ask = asyncio.Event(), directory.principal_by_key
+
+        async def slowly(public: str) -> tuple[Principal, bytes] | None:
+            found = await ask(public)
+            await held.wait()
+            return found
+
+        monkeypatch.setattr(directory, "principal_by_key", slowly)
+        early = [asyncio.create_task(auth.identify(headers)) for _ in range(5)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert directory.asked == 1
+        early[0].cancel()  # one that leaves takes the answer from nobody
+        directory.keys.clear()  # revoked here
+        auth.forget()
+        late = asyncio.create_task(auth.identify(headers))
+        await asyncio.sleep(0)
+        held.set()
+        assert await asyncio.gather(*early[1:]) == [ADMIN] * 4
+        assert await late is None and directory.asked == 2
+        assert await auth.identify(headers) is None
+
+    asyncio.run(body())
+
+
 def test_a_key_is_not_remembered_past_its_own_end(
     directory: Directory, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,12 +45,13 @@ class Board:
         self.head = 0
         self.error: Exception | None = None
         self.looks = self.closed = 0
+        self.soon = False
 
     async def look(self, head: int, now_ns: int, again: bool) -> Look:
         self.looks += 1
         if self.error is not None:
             raise self.error
-        return Look(records(self.state), whole=True)
+        return Look(records(self.state), whole=True, soon=self.soon)
 
     async def close(self) -> None:
         self.closed += 1

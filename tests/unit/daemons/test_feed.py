@@ -10,8 +10,9 @@ import pytest
 
 from observatory.bus.memory import MemoryBus
 from observatory.daemons import feed as module
-from observatory.daemons.feed import Feed, FeedFull, Follower, Pace
+from observatory.daemons.feed import Feed, FeedFull, Follower
 from observatory.daemons.feed_channel import Record
+from observatory.daemons.feed_pace import Pace
 from observatory.errors import NotDurable, StoreError
 from observatory.ports import Notice
 from tests.unit.daemons.following import TENANT, Board, Client
@@ -289,5 +290,29 @@ def test_ten_frames_a_second_however_often_one_socket_asks_anew_s286() -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         assert asked <= 6 and bench.board("fleet").looks <= looks + 1
+
+    asyncio.run(running(Bench(), body))
+
+
+def test_a_source_with_more_on_its_way_is_asked_at_the_next_tick_s291(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether or not anything is committed: what it reads beside the looks waits for no message."""
+    monkeypatch.setattr(module, "AGAIN_S", 3_600.0)
+    monkeypatch.setattr(module, "HEARD_S", 3_600.0)
+
+    async def body(bench: Bench) -> None:
+        async with bench.follow("fleet") as one:
+            await one.next()
+            bench.commit(a=1)
+            bench.board("fleet").soon = True
+            await one.next()
+            bench.board("fleet").state["a"] = 2  # found without a message
+            await asyncio.wait_for(one.next(), 5 * module.TICK_S)
+            bench.board("fleet").soon = False
+            await asyncio.sleep(3 * module.TICK_S)
+            looks = bench.board("fleet").looks
+            await asyncio.sleep(3 * module.TICK_S)
+            assert bench.board("fleet").looks == looks
 
     asyncio.run(running(Bench(), body))

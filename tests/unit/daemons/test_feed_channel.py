@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.daemons.feed_channel import Channel, Look, frame
+from observatory.daemons.feed_channel import SHARED_NS, Channel, Look, frame
 from tests.unit.daemons.following import TENANT, Board, Client, records
 
 
@@ -84,3 +84,22 @@ def test_a_removal_no_longer_known_makes_a_reader_begin_again_s286() -> None:
     assert made.since(1) is None and made.turn_at(2) is None
     missed = made.since(2)
     assert missed is not None and b'"b"' in missed
+
+
+def test_who_heard_the_same_is_told_the_same_bytes_of_nearly_the_same_time_s284_s286() -> None:
+    """Compressed once for all of them; after a moment the time in it would be wrong."""
+    made = channel()
+    made.fold(Look(records({"a": 1, "b": 1}), whole=True), 1)
+    made.fold(Look(records({"a": 2, "b": 1}), whole=True), 2)
+    second = 1_000_000_000
+    one = made.delta(1, second)
+    assert one is not None and made.delta(1, second + SHARED_NS - 1) is one
+    later = made.delta(1, second + SHARED_NS)
+    assert later is not None and [msgspec.json.decode(it)["at"][17:23] for it in (one, later)] == [
+        "01.000",
+        "01.050",
+    ]
+    whole = made.snapshot(second)
+    assert made.snapshot(second) is whole
+    made.fold(Look([]), 3)  # nothing changed, but it is known up to here
+    assert msgspec.json.decode(made.snapshot(second))["seq"] == 3
