@@ -57,10 +57,7 @@ async def session_dag(
 
 def _encoded(loaded: Loaded, now_ns: int, after: int | None, since_ns: int | None) -> bytes:
     graph = loaded.graph
-    if after is None:
-        shown: Row = {"nodes": graph.nodes(now_ns), "edges": graph.edges(now_ns)}
-    else:
-        shown = graph.changed(after, now_ns, since_ns)
+    shown = graph.drawn(now_ns) if after is None else graph.drawn_since(after, now_ns, since_ns)
     return msgspec.json.encode(
         {
             "session_id": loaded.session["session_id"],
@@ -68,7 +65,8 @@ def _encoded(loaded: Loaded, now_ns: int, after: int | None, since_ns: int | Non
             "as_of": from_ns(now_ns),
             "after": after,
             "truncated": loaded.truncated,
-            **shown,
+            "nodes": shown.nodes,
+            "edges": shown.edges,
             "refused_edges": graph.refused(),
             "roots": graph.roots(now_ns),
             "agents": graph.agents(now_ns, loaded.paused, loaded.undecided),

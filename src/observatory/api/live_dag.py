@@ -131,10 +131,13 @@ class DagSource:
 
     def _records(self, now_ns: int) -> list[Record]:
         graph = self._graph
+        nodes = graph.nodes(now_ns)
+        for node in nodes:
+            node.pop("branch_cost", None)
         agents = graph.agents(now_ns, self._paused, self._open)
         told = {"truncated": self._truncated, **graph.summary(now_ns)}
         return [
-            *({n: value for n, value in node.items() if n != "branch_cost"} for node in graph.nodes(now_ns)),
+            *nodes,
             *(_link("link", edge) for edge in graph.edges(now_ns)),
             *(_link("refused", edge) for edge in graph.refused()),
             *({"kind": "agent", "id": agent["agent_id"], **agent} for agent in agents),

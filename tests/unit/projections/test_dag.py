@@ -28,8 +28,8 @@ def seen(seq: int, name: str, *parents: str, agent: str = "ada", **more: Any) ->
         "seq": seq, "session_no": 1, "session_id": "s", "agent_no": 1, "agent_id": agent, "agent_type": "t",
         "cluster_id": None, "message_id": f"m{seq}", "step_id": name, "name": name, "state": "forwarded",
         "message_type": "decision_log", "parents": parents, "parent_inferred": False,
-        "span_id": f"{seq:016x}", "parent_span_id": None, "at_ns": seq * SECOND, "sent_ns": -seq,
-        "entropy": None, "log": log, "envelope": None,
+        "span": f"{seq:016x}", "parent_span_id": None, "at_ns": seq * SECOND, "entropy": None,
+        "log": log, "envelope": None,
     }  # fmt: skip
     return Seen(**known | more)
 
@@ -169,7 +169,7 @@ def test_ten_thousand_steps_back_to_front_need_no_recursion_s213() -> None:
 
 def test_of_steps_with_one_span_the_last_before_counts_s208() -> None:
     """S208: a span used twice is the later one of those already there."""
-    steps = [seen(1, "a", span_id="f" * 16), seen(2, "b", span_id="f" * 16)]
+    steps = [seen(1, "a", span="f" * 16), seen(2, "b", span="f" * 16)]
     reply = seen(3, "c", parent_span_id="f" * 16)
     assert grown([*steps, reply]).edges(LATER) == [{"from": "b", "to": "c", "kind": "span"}]
 
