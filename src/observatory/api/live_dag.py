@@ -110,7 +110,8 @@ class DagSource:
     def _fill(self, session: Row, rows: list[Played]) -> None:
         by_entity = {row["entity_id"]: row for row in self._agents.values()}
         for row in rows:
-            self._graph.add(seen_of(row, self._tenant_id, session, by_entity), row.rewrite_seq or 0)
+            seen = seen_of(row, self._tenant_id, session, by_entity, is_glance=True)
+            self._graph.add(seen, row.rewrite_seq or 0)
             if row.gate is not None:
                 self._graph.hold(
                     {

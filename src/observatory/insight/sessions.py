@@ -6,7 +6,7 @@ is read again here, in whichever thread wants it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -17,11 +17,17 @@ from observatory.protocol import clock
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import AnyEnvelope, Envelope
 from observatory.protocol.identity import agent_entity_id
-from observatory.protocol.sealed import strict_decoder
+from observatory.protocol.sealed import glance_decoder, strict_decoder
 from observatory.protocol.steps import step_name
 
 # What is archived was looked at when it came: no pattern is, again. A field we do not know is passed over.
 _log_quick: Final = strict_decoder(DecisionLog, patterns=False).decode
+# What of a log nodes are made of: the rest of it need not be made, nor let go of.
+SHOWN: Final = (
+    "cluster_id", "cognition", "intent", "confidence_score", "tool_call", "control", "hitl_required",
+    "is_terminal", "state_delta", "tokens_consumed", "cumulative_session_cost", "cost",
+)  # fmt: skip
+_log_glance: Final = glance_decoder(DecisionLog, SHOWN).decode
 _log: Final = msgspec.json.Decoder(DecisionLog).decode
 _observed_ns: Final = lru_cache(maxsize=64)(clock.to_ns)  # a commit has one
 _NOBODY: Final[Mapping[str, Any]] = {}
@@ -106,10 +112,14 @@ class Doubts(Protocol):
 
 
 def seen_of(
-    row: Played, tenant_id: str, session: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]]
+    row: Played,
+    tenant_id: str,
+    session: Mapping[str, Any],
+    agents: Mapping[str, Mapping[str, Any]],
+    is_glance: bool = False,
 ) -> Seen:
-    """`agents` maps entity ids to rows of the registry."""
-    log, envelope = _content(row)
+    """`agents` maps entity ids to rows of the registry. A glance reads of a log what a graph shows of it."""
+    log, envelope = _content(row, _log_glance if is_glance else _log_quick)
     agent_id, entity_id, span, above = "", "", None, None
     if log is not None:
         agent_id = log.identity.agent_id
@@ -146,7 +156,9 @@ def seen_of(
     )
 
 
-def _content(row: Played) -> tuple[DecisionLog | None, Envelope | None]:
+def _content(
+    row: Played, quick: Callable[[bytes], DecisionLog]
+) -> tuple[DecisionLog | None, Envelope | None]:
     """(None, None) when the bytes were shredded."""
     if row.raw is None:
         return None, None
@@ -154,7 +166,7 @@ def _content(row: Played) -> tuple[DecisionLog | None, Envelope | None]:
         if row.message_type != "decision_log":
             return None, _envelope(row.raw)
         try:
-            return _log_quick(row.raw), None
+            return quick(row.raw), None
         except msgspec.ValidationError:
             return _log(row.raw), None
     except msgspec.DecodeError:  # archived under a contract this version no longer reads

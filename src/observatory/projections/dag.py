@@ -65,12 +65,14 @@ class Graph:
         self._forget()
 
     def clear(self) -> None:
-        """Nothing was added; for whoever is done with it."""
-        self._seen.clear()
-        self._faces.clear()
+        """Nothing was added; for whoever is done with it. One by one: other threads get their turn."""
+        self._forget()
+        while self._seen:
+            self._seen.popitem()
+        while self._faces:
+            self._faces.popitem()
         self._holds.clear()
         self._commands.clear()
-        self._forget()
 
     def _forget(self) -> None:
         self._folded = self._drawn = None

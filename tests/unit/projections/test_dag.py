@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observatory.insight.seen import Seen
+from observatory.insight.sessions import Played, seen_of
 from observatory.projections.badge import Doing, badge_of, badge_of_step
 from observatory.projections.dag import WAIT_S, Graph, branch_costs
 from observatory.projections.weave import Knot, Weave
 from observatory.protocol.decision_log import DecisionLog
-from tests.samples import decision_log
+from observatory.protocol.otel import span_id_of
+from tests.samples import decision_log, full_decision_log
 
 SECOND = 1_000_000_000
 LATER = 1_000 * SECOND
@@ -235,3 +237,20 @@ def test_tokens_nobody_told_are_not_zero_s214() -> None:
     graph = grown(steps)
     assert [node["tokens"] for node in graph.nodes(LATER)] == [None, 7, 0]
     assert graph.summary(LATER)["tokens"] == graph.agents(LATER)[0]["tokens"] == 7
+
+
+@pytest.mark.parametrize("sent", [decision_log(), full_decision_log(), full_decision_log(later="a field")])
+def test_a_glance_at_a_log_shows_the_same_node_s204(sent: Row) -> None:
+    """S204: doors that show nodes read of a log what those are made of; whoever tells a step reads it all."""
+    at = "2026-01-01T00:00:00.000000001Z"
+    row = Played(1, "msg_1", "n", "decision_log", "forwarded", None, 0, 0.5, at, msgspec.json.encode(sent),
+                 None, None, None, None)  # fmt: skip
+    session = {"session_no": 1, "session_id": "s"}
+    whole, glance = (seen_of(row, "t", session, {}, is_glance=few) for few in (False, True))
+    told = [
+        (one.nodes(LATER), one.agents(LATER), one.summary(LATER)) for one in map(grown, ([whole], [glance]))
+    ]
+    assert told[0] == told[1]
+    assert whole.log is not None and whole.log.action.tool_input == sent["action"]["tool_input"] is not None
+    assert isinstance(glance.log, DecisionLog) and glance.log.action.tool_input is None
+    assert (glance.cluster_id, glance.span_id) == (whole.cluster_id, span_id_of("n"))
