@@ -46,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def span_id(self) -> str:
-        """Made when asked for: few graphs hang by spans, and a hash a step costs as much as reading it."""
+        """Made when asked for: few graphs hang by spans, all others would hash every step in vain."""
         return span_id_of(self.step_id) if self.span is None else self.span
 
 

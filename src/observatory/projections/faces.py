@@ -2,7 +2,7 @@
 
 Pure. Long texts are cut at `INTENT` characters; the whole of a step is told by its own door. Nodes and edges
 are structs the collector need not look at, written down as they are: of a session of 10,000 steps there are
-22,000, and as dicts they cost three times as much. Their members are in the order in which they are told.
+22,000, and as dicts they cost about twice as much. Their members are in the order in which they are told.
 """
 
 from __future__ import annotations
