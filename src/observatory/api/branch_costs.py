@@ -92,7 +92,7 @@ async def branch_costs(
         )
     found: list[Row] = []
     for row in sessions:
-        loaded = await load(house, tenant_id, row)
+        loaded = await load(house, tenant_id, row, is_glance=True)
         told = await asyncio.to_thread(_lines, loaded, house.clock(), start_ns, end_ns)
         found += [line | {"session_id": row["session_id"]} for line in told]
     found.sort(key=lambda line: (-line["cost"], line["sequence_number"]))

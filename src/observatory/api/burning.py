@@ -184,7 +184,7 @@ class _Teller:
         if number not in self._branches:
             if len(self._branches) >= READ_WHOLE or session["messages"] > LONGEST:
                 return None
-            loaded = await load(self._house, self._tenant_id, session)
+            loaded = await load(self._house, self._tenant_id, session, is_glance=True)
             self._branches[number] = await asyncio.to_thread(
                 lambda: burning(branches(loaded.graph.nodes(self._now_ns), self._now_ns))
             )

@@ -185,7 +185,7 @@ async def session_costs(
     """Branches by what their steps added, the dearest first; `cost_5m` is what each took in five minutes."""
     who = await need(request, house, "read")
     session = await session_row(house, who.tenant_id, session_id)
-    loaded = await load(house, who.tenant_id, session)
+    loaded = await load(house, who.tenant_id, session, is_glance=True)
     body = await asyncio.to_thread(_branches, loaded, house.clock(), limit)
     return Response(msgspec.json.encode(body), media_type=MediaType.JSON)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, Router, get
+from litestar.background_tasks import BackgroundTask
 from litestar.enums import MediaType
 from litestar.params import FromPath, QueryParameter
 
@@ -48,19 +49,16 @@ async def session_dag(
     who = await need(request, house, "read")
     since_ns = _time(since)
     session = await session_row(house, who.tenant_id, session_id)
-    loaded = await load(house, who.tenant_id, session)
+    loaded = await load(house, who.tenant_id, session, is_glance=True)
     body = await asyncio.to_thread(_encoded, loaded, house.clock(), after, since_ns)
-    # To let go of 10,000 steps takes as long as to write them down: in a thread, while the answer leaves.
-    asyncio.get_running_loop().run_in_executor(None, loaded.graph.clear)
-    return Response(body, media_type=MediaType.JSON)
+    # To let go of 10,000 steps takes as long as to write them down: in a thread, when the answer is off.
+    gone = BackgroundTask(asyncio.to_thread, loaded.graph.clear)
+    return Response(body, media_type=MediaType.JSON, background=gone)
 
 
 def _encoded(loaded: Loaded, now_ns: int, after: int | None, since_ns: int | None) -> bytes:
     graph = loaded.graph
-    if after is None:
-        shown: Row = {"nodes": graph.nodes(now_ns), "edges": graph.edges(now_ns)}
-    else:
-        shown = graph.changed(after, now_ns, since_ns)
+    shown = graph.drawn(now_ns) if after is None else graph.drawn_since(after, now_ns, since_ns)
     return msgspec.json.encode(
         {
             "session_id": loaded.session["session_id"],
@@ -68,7 +66,8 @@ def _encoded(loaded: Loaded, now_ns: int, after: int | None, since_ns: int | Non
             "as_of": from_ns(now_ns),
             "after": after,
             "truncated": loaded.truncated,
-            **shown,
+            "nodes": shown.nodes,
+            "edges": shown.edges,
             "refused_edges": graph.refused(),
             "roots": graph.roots(now_ns),
             "agents": graph.agents(now_ns, loaded.paused, loaded.undecided),

@@ -64,13 +64,14 @@ async def newest(
     return rows[-most:], start is not None or len(rows) > most
 
 
-async def load(house: House, tenant_id: str, session: Row) -> Loaded:
-    """The session as it is now; what it names outside of itself is looked up once."""
+async def load(house: House, tenant_id: str, session: Row, is_glance: bool = False) -> Loaded:
+    """The session as it is now; what it names outside of itself is looked up once. With a glance its steps
+    hold what nodes show, not the rest of their logs."""
     async with turn():
-        return await _load(house, tenant_id, session)
+        return await _load(house, tenant_id, session, is_glance)
 
 
-async def _load(house: House, tenant_id: str, session: Row) -> Loaded:
+async def _load(house: House, tenant_id: str, session: Row, is_glance: bool) -> Loaded:
     store, here = playback(house), {"session_no": session["session_no"]}
     rows, truncated = await newest(store, tenant_id, session, MOST_STEPS, MOST_BYTES)
     members = await house.store.rows(tenant_id, "members", **here)
@@ -79,7 +80,7 @@ async def _load(house: House, tenant_id: str, session: Row) -> Loaded:
     agents = await house.store.rows(tenant_id, "agents", agent_no=numbers) if numbers else []
     settings = house.settings
     graph = Graph(settings.low_confidence, settings.orphan_wait_s)
-    unknown = await asyncio.to_thread(_fill, graph, tenant_id, session, rows, commands, agents)
+    unknown = await asyncio.to_thread(_fill, graph, tenant_id, session, rows, commands, agents, is_glance)
     if unknown:
         graph.elsewhere(await store.steps_named(tenant_id, sorted(unknown)[:MOST_UNKNOWN]))
     names = {row["agent_no"]: row["agent_id"] for row in agents}
@@ -88,12 +89,18 @@ async def _load(house: House, tenant_id: str, session: Row) -> Loaded:
 
 
 def _fill(
-    graph: Graph, tenant_id: str, session: Row, rows: list[Played], commands: list[Row], agents: list[Row]
+    graph: Graph,
+    tenant_id: str,
+    session: Row,
+    rows: list[Played],
+    commands: list[Row],
+    agents: list[Row],
+    is_glance: bool,
 ) -> set[str]:
     """In a thread; what parents were named that are no steps of this session."""
     by_entity = {row["entity_id"]: row for row in agents}
     for row in rows:
-        graph.add(seen_of(row, tenant_id, session, by_entity), row.rewrite_seq or 0)
+        graph.add(seen_of(row, tenant_id, session, by_entity, is_glance), row.rewrite_seq or 0)
         if row.gate is not None:
             graph.hold(
                 {

@@ -110,7 +110,8 @@ class DagSource:
     def _fill(self, session: Row, rows: list[Played]) -> None:
         by_entity = {row["entity_id"]: row for row in self._agents.values()}
         for row in rows:
-            self._graph.add(seen_of(row, self._tenant_id, session, by_entity), row.rewrite_seq or 0)
+            seen = seen_of(row, self._tenant_id, session, by_entity, is_glance=True)
+            self._graph.add(seen, row.rewrite_seq or 0)
             if row.gate is not None:
                 self._graph.hold(
                     {
@@ -131,10 +132,13 @@ class DagSource:
 
     def _records(self, now_ns: int) -> list[Record]:
         graph = self._graph
+        nodes = graph.nodes(now_ns)
+        for node in nodes:
+            node.pop("branch_cost", None)
         agents = graph.agents(now_ns, self._paused, self._open)
         told = {"truncated": self._truncated, **graph.summary(now_ns)}
         return [
-            *({n: value for n, value in node.items() if n != "branch_cost"} for node in graph.nodes(now_ns)),
+            *nodes,
             *(_link("link", edge) for edge in graph.edges(now_ns)),
             *(_link("refused", edge) for edge in graph.refused()),
             *({"kind": "agent", "id": agent["agent_id"], **agent} for agent in agents),

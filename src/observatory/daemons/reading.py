@@ -35,7 +35,6 @@ class Attributes(msgspec.Struct, gc=False):
 class Told(msgspec.Struct, gc=False):
     """What of an audit event is needed for a message."""
 
-    timestamp: str
     observed_timestamp: str
     span_id: str
     parent_span_id: str | None
@@ -161,10 +160,9 @@ class Reading:
             state=row.state or "",
             parents=tuple(row.parents.split("\n")) if row.parents else (),
             parent_inferred=bool(row.parent_inferred),
-            span_id=told.span_id,
+            span=told.span_id,
             parent_span_id=told.parent_span_id,
             at_ns=at_ns,
-            sent_ns=clock.to_ns(told.timestamp),
             entropy=row.entropy,
             log=log,
             envelope=envelope,

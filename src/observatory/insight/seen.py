@@ -14,9 +14,10 @@ import msgspec
 
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import Envelope
+from observatory.protocol.otel import span_id_of
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """One archived message with its content read again; without `log` and `envelope` when it was shredded."""
 
     seq: int
@@ -33,16 +34,20 @@ class Seen(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     state: str  # forwarded, held, refused, rejected: when it was read
     parents: tuple[str, ...]  # names
     parent_inferred: bool
-    span_id: str
+    span: str | None  # None: the one its step id gives
     parent_span_id: str | None
     at_ns: int  # the gateway's clock: what durations and windows go by
-    sent_ns: int  # the sender's
     entropy: float | None
     log: DecisionLog | None
     envelope: Envelope | None
     recipient_no: int = 0  # the agent it was addressed to by name, if that one is known
     # Released with other content than it was archived with: replaces what was folded before, counts no more.
     revised: bool = False
+
+    @property
+    def span_id(self) -> str:
+        """Made when asked for: few graphs hang by spans, all others would hash every step in vain."""
+        return span_id_of(self.step_id) if self.span is None else self.span
 
 
 class Noted(msgspec.Struct, frozen=True, gc=False, kw_only=True):

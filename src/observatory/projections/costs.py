@@ -24,18 +24,19 @@ class Costs(msgspec.Struct):
 
 
 def step_costs(steps: Sequence[Seen]) -> Costs:
-    costs = Costs()
+    costs = Costs(cost=dict.fromkeys([seen.seq for seen in steps], 0.0))
     last: dict[str, tuple[int, float]] = {}
     for seen in steps:
-        costs.cost[seen.seq] = 0.0
-        if seen.log is None or seen.state == "refused":
+        log = seen.log
+        if log is None or seen.state == "refused":
             continue
         earlier, before = last.get(seen.agent_id, (0, 0.0))
-        found = spent(seen.log.state_delta, before)
+        found = spent(log.state_delta, before)
         if found is None:
             continue
-        costs.cost[seen.seq], costs.previous[seen.seq] = found.cost, earlier
-        last[seen.agent_id] = (seen.seq, found.total)
-        if found.fell:
-            costs.fell.add(seen.seq)
+        seq, (cost, total, fell) = seen.seq, found
+        costs.cost[seq], costs.previous[seq] = cost, earlier
+        last[seen.agent_id] = (seq, total)
+        if fell:
+            costs.fell.add(seq)
     return costs

@@ -32,7 +32,9 @@ def spent(delta: StateDelta | None, before: float) -> Spent | None:
         cost = min(max(0.0, cost), MOST)
         return Spent(cost, before + cost, False)
     step = figure - before if cost is None else cost
-    return Spent(min(max(0.0, step), MOST), figure, figure < before)
+    if not 0.0 < step < MOST:  # asked first: most are in bounds
+        step = min(max(0.0, step), MOST)
+    return Spent(step, figure, figure < before)
 
 
 def tokens_of(delta: StateDelta | None) -> int:

@@ -12,7 +12,7 @@ import msgspec
 
 from observatory.insight.seen import Seen
 from observatory.projections.dag import Graph
-from observatory.projections.faces import INTENT, title_of
+from observatory.projections.faces import INTENT, as_row, title_of
 from observatory.protocol import messages as m
 from observatory.protocol.decision_log import Citation, Cognition, DecisionLog
 
@@ -25,25 +25,25 @@ CHILDREN = 1_000
 def detail(graph: Graph, seen: Seen, now_ns: int) -> Row:
     """The step as its own door shows it; `seen` is one of the graph's."""
     steps = {one.name: one for one in graph.steps()}
-    nodes = {node["id"]: node for node in graph.nodes(now_ns)}
-    edges = graph.edges(now_ns)
-    above = [(edge, steps[edge["from"]]) for edge in edges if edge["to"] == seen.name]
-    below = [edge for edge in edges if edge["from"] == seen.name]
-    children = [edge for edge in below if edge["kind"] != "intervention"]
-    log = seen.log
+    drawn = graph.drawn(now_ns)
+    nodes = {node.id: node for node in drawn.nodes}
+    above = [(edge, steps[edge.source]) for edge in drawn.edges if edge.to == seen.name]
+    below = [edge for edge in drawn.edges if edge.source == seen.name]
+    children = [edge for edge in below if edge.kind != "intervention"]
+    log, own = seen.log, as_row(nodes[seen.name])
     return {
-        **nodes[seen.name],
+        **own,
         "session_id": seen.session_id,
         "trace": {"span_id": seen.span_id, "parent_span_id": seen.parent_span_id},
         "declared_parents": list(seen.parents),
         "input": {
-            "parents": [_parent(edge["kind"], parent) for edge, parent in above],
+            "parents": [_parent(edge.kind, parent) for edge, parent in above],
             "read_from_memory": _delta(log, "read_from_memory"),
             **_memory_before(graph, seen),
             "tool_input": log.action.tool_input if log is not None else None,
         },
         "output": {
-            "status": nodes[seen.name]["status"],
+            "status": own["status"],
             "text": output_of(seen),
             "added_to_memory": _delta(log, "added_to_memory"),
             "duration_ms": duration_of(seen),
@@ -54,9 +54,9 @@ def detail(graph: Graph, seen: Seen, now_ns: int) -> Row:
         "provider": log.identity.provider if log is not None else None,
         "capability_version": log.identity.capability_version if log is not None else None,
         "recipient": _recipient(seen),
-        "children": [_child(edge, nodes[edge["to"]]) for edge in children[:CHILDREN]],
+        "children": [_child(edge.kind, as_row(nodes[edge.to])) for edge in children[:CHILDREN]],
         "children_count": len(children),
-        "interventions": [nodes[edge["to"]] for edge in below if edge["kind"] == "intervention"],
+        "interventions": [as_row(nodes[edge.to]) for edge in below if edge.kind == "intervention"],
     }
 
 
@@ -146,6 +146,6 @@ def _recipient(seen: Seen) -> str | None:
     return None if seen.envelope is None else seen.envelope.recipient.entity_id
 
 
-def _child(edge: Row, node: Row) -> Row:
+def _child(kind: str, node: Row) -> Row:
     shown = {name: node[name] for name in ("id", "agent_id", "message_type", "intent", "status", "state")}
-    return shown | {"kind": edge["kind"]}
+    return shown | {"kind": kind}

@@ -11,17 +11,33 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 Kind = Literal["declared", "inferred", "span", "late", "attached", "intervention"]
 
 
+class Tied(Protocol):
+    """What of a step decides where it hangs. `span_id` may be dear: it is asked for only where some step
+    names its parent by a span."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parents(self) -> tuple[str, ...]: ...
+    @property
+    def parent_inferred(self) -> bool: ...
+    @property
+    def span_id(self) -> str: ...
+    @property
+    def parent_span_id(self) -> str | None: ...
+
+
 class Knot(NamedTuple):
-    """What of a step decides where it hangs."""
+    """A step of which nothing else is known."""
 
     name: str
     parents: tuple[str, ...]
-    inferred: bool
+    parent_inferred: bool
     span_id: str
     parent_span_id: str | None
 
@@ -29,86 +45,99 @@ class Knot(NamedTuple):
 class Weave:
     """Steps by their place in sequence order. `up[i]` are the parents of `i`, the declared order kept."""
 
-    def __init__(self, knots: Sequence[Knot], elsewhere: Container[str] = frozenset()) -> None:
+    def __init__(self, knots: Sequence[Tied], elsewhere: Container[str] = frozenset()) -> None:
         size = len(knots)
         self.knots = knots
-        self.up: list[list[int]] = [[] for _ in range(size)]
+        self.up: list[list[int]] = []
         self.down: list[list[int]] = [[] for _ in range(size)]
-        self.kinds: dict[tuple[int, int], Kind] = {}
         self.refused: list[tuple[int, int]] = []  # (parent, child)
         # The place at whose arrival it was known what a step is: its own, or that of a parent it cannot have.
         self.settled = list(range(size))
-        self.missing: list[tuple[str, ...]] = [()] * size
-        self.outside: list[tuple[str, ...]] = [()] * size
+        # By place, of the few that have any.
+        self.missing: dict[int, tuple[str, ...]] = {}
+        self.outside: dict[int, tuple[str, ...]] = {}
         self._tie(*self._wishes(elsewhere))
 
+    def kinds(self) -> list[Kind]:
+        """Per step the kind of its edges from earlier ones; one from a later step is `late`."""
+        return [
+            "inferred" if knot.parent_inferred else "declared" if knot.parents else "span"
+            for knot in self.knots
+        ]
+
     def _wishes(self, elsewhere: Container[str]) -> tuple[list[list[int]], dict[int, list[int]]]:
-        """Per step the parents it asks for that are there; and, per parent that came later, who waited."""
-        names: dict[str, int] = {}
-        spans: dict[str, list[int]] = {}
-        for place, knot in enumerate(self.knots):
-            names.setdefault(knot.name, place)
-            spans.setdefault(knot.span_id, []).append(place)
+        """Per step the parents it asks for that are there; and, per parent that came later, who waited. Who
+        asks for itself waits too."""
+        knots = self.knots
+        names = {knots[place].name: place for place in range(len(knots) - 1, -1, -1)}  # the first counts
+        spans = self._spans()
         wishes: list[list[int]] = []
         waiting: dict[int, list[int]] = {}
-        for place, knot in enumerate(self.knots):
+        for place, knot in enumerate(knots):
             asked: list[int] = []
             lost: list[str] = []
-            for name in knot.parents:
+            parents = knot.parents
+            for name in parents:
                 found = names.get(name)
                 if found is None:
                     lost.append(name)
                 elif found not in asked:
                     asked.append(found)
-            if not knot.parents and knot.parent_span_id is not None:
-                by_span = _by_span(spans.get(knot.parent_span_id, ()), place)
-                if by_span is None:
+                    if found >= place:
+                        waiting.setdefault(found, []).append(place)
+            if spans is not None and not parents and knot.parent_span_id is not None:
+                found = _by_span(spans.get(knot.parent_span_id, ()), place)
+                if found is None:
                     lost.append(f"span:{knot.parent_span_id}")
                 else:
-                    asked.append(by_span)
+                    asked.append(found)
+                    if found >= place:
+                        waiting.setdefault(found, []).append(place)
             if lost:
-                self.missing[place] = tuple(name for name in lost if name not in elsewhere)
-                self.outside[place] = tuple(name for name in lost if name in elsewhere)
-            for found in asked:
-                if found > place:
-                    waiting.setdefault(found, []).append(place)
+                self._lose(place, lost, elsewhere)
             wishes.append(asked)
         return wishes, waiting
 
+    def _spans(self) -> dict[str, list[int]] | None:
+        """Who has which span; None when nobody asks."""
+        knots = self.knots
+        if not any(knot.parent_span_id is not None and not knot.parents for knot in knots):
+            return None
+        spans: dict[str, list[int]] = {}
+        for place, knot in enumerate(knots):
+            spans.setdefault(knot.span_id, []).append(place)
+        return spans
+
+    def _lose(self, place: int, lost: Iterable[str], elsewhere: Container[str]) -> None:
+        missing = tuple(name for name in lost if name not in elsewhere)
+        outside = tuple(name for name in lost if name in elsewhere)
+        if missing:
+            self.missing[place] = missing
+        if outside:
+            self.outside[place] = outside
+
     def _tie(self, wishes: list[list[int]], waiting: dict[int, list[int]]) -> None:
+        up, down = self.up, self.down
+        early = {child for children in waiting.values() for child in children}
         refused: set[tuple[int, int]] = set()
         for place, asked in enumerate(wishes):
-            for parent in asked:
-                if parent < place:
-                    self._bind(parent, place)
-                elif parent == place:
-                    refused.add((place, place))
+            up.append([parent for parent in asked if parent < place] if place in early else asked)
+            for parent in up[place]:
+                down[parent].append(place)
             for child in waiting.get(place, ()):
                 # Only an edge to a step that came later can close a circle.
-                if self._is_above(child, place):
+                if child == place or self._is_above(child, place):
                     refused.add((place, child))
                 else:
-                    self._bind(place, child)
-        for place in sorted(set(self._late(waiting))):
-            order = {parent: rank for rank, parent in enumerate(wishes[place])}
-            self.up[place].sort(key=order.__getitem__)
+                    up[child].append(place)
+                    down[place].append(child)
+        for place in early:
+            if len(up[place]) > 1:
+                order = {parent: rank for rank, parent in enumerate(wishes[place])}
+                up[place].sort(key=order.__getitem__)
         self.refused = sorted(refused, key=lambda edge: (max(edge), edge[1]))
         for parent, child in self.refused:
             self.settled[child] = max(self.settled[child], parent)
-
-    def _late(self, waiting: dict[int, list[int]]) -> list[int]:
-        return [child for children in waiting.values() for child in children if len(self.up[child]) > 1]
-
-    def _bind(self, parent: int, child: int) -> None:
-        self.up[child].append(parent)
-        self.down[parent].append(child)
-        knot = self.knots[child]
-        kind: Kind = "declared" if knot.parents else "span"
-        if parent > child:
-            kind = "late"
-        elif knot.inferred:
-            kind = "inferred"
-        self.kinds[parent, child] = kind
 
     def _is_above(self, upper: int, lower: int) -> bool:
         """Whether `upper` is an ancestor of `lower`: looked for from both ends, so the shorter way counts."""
@@ -131,11 +160,7 @@ class Weave:
 
     def orphans(self) -> list[int]:
         """Steps none of whose parents is there, though they named some."""
-        return [
-            place
-            for place, lost in enumerate(self.missing)
-            if lost and not self.up[place] and not self.outside[place]
-        ]
+        return [place for place in self.missing if not self.up[place] and place not in self.outside]
 
     def anchor(self, orphans: Container[int]) -> tuple[int | None, int]:
         """Where orphans hang, the first root, else the first orphan itself; and the place at whose arrival
@@ -165,12 +190,14 @@ class Weave:
         for child in attached:
             left[child] += 1
         order = [place for place in range(size) if not left[place]]
+        down = self.down
         for place in order:  # grows while it is walked: Kahn's order
-            for child in (*self.down[place], *hanging.get(place, ())):
-                if depth[child] <= depth[place]:
-                    depth[child] = depth[place] + 1
-                if moved[child] < moved[place]:
-                    moved[child] = moved[place]
+            below, last = depth[place] + 1, moved[place]
+            for child in (*down[place], *hanging[place]) if place in hanging else down[place]:
+                if depth[child] < below:
+                    depth[child] = below
+                if moved[child] < last:
+                    moved[child] = last
                 left[child] -= 1
                 if not left[child]:
                     order.append(child)

@@ -2,13 +2,14 @@
 
 Law: fields are written once. The plain structs take and skip unknown fields; `sealed(T)` is a subclass
 of T, all the way down, that refuses them. So the fast path learns from the decoder alone that nothing
-unknown was sent, and whatever a sealed decoder returns is still a T. The outline of T has the same keys
-at every level, but no values: what cannot hold an object is kept as the bytes that were sent.
+unknown was sent, and whatever a sealed decoder returns is still a T. So is a glance, which passes over most
+of what need not be there. The outline of T has the same keys at every level, but no values: what cannot hold
+an object is kept as the bytes that were sent.
 """
 
 import types
 import typing
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from functools import cache, reduce
 from operator import or_
 from typing import Annotated, Any, TypeVar, Union
@@ -29,18 +30,28 @@ def strict_decoder(tp: type[T], patterns: bool = True) -> "msgspec.json.Decoder[
     return msgspec.json.Decoder(twin)
 
 
+def glance_decoder(tp: type[T], keep: Collection[str]) -> "msgspec.json.Decoder[T]":
+    """A JSON decoder for `tp` of what was taken before, for who wants little of it and very many.
+
+    Of the fields that have a default it reads those of these names; the others are passed over with whatever
+    else is unknown, and look as if they had not been sent. No pattern is looked at.
+    """
+    twin: type[T] = _sealed(typing.cast(Hashable, tp), False, frozenset(keep))
+    return msgspec.json.Decoder(twin)
+
+
 @cache
-def _sealed(tp: Any, patterns: bool) -> Any:
+def _sealed(tp: Any, patterns: bool, keep: frozenset[str] | None = None) -> Any:
     if isinstance(tp, type) and issubclass(tp, msgspec.Struct):
-        return _sealed_struct(tp, patterns)
+        return _sealed_struct(tp, patterns, keep)
     origin, arguments = typing.get_origin(tp), typing.get_args(tp)
     if origin is Annotated:
         rules = arguments[1:] if patterns else tuple(_without_pattern(rule) for rule in arguments[1:])
-        return Annotated[(_sealed(arguments[0], patterns), *rules)]
+        return Annotated[(_sealed(arguments[0], patterns, keep), *rules)]
     if origin in (Union, types.UnionType):
-        return reduce(or_, (_sealed(one, patterns) for one in arguments))
+        return reduce(or_, (_sealed(one, patterns, keep) for one in arguments))
     if origin in (list, tuple, dict):
-        return origin[tuple(_sealed(one, patterns) for one in arguments)]
+        return origin[tuple(_sealed(one, patterns, keep) for one in arguments)]
     return tp
 
 
@@ -65,17 +76,21 @@ def patterns_of(tp: Any, path: str = "") -> dict[str, str]:
     return found
 
 
-def _sealed_struct(cls: type[msgspec.Struct], patterns: bool) -> type[msgspec.Struct]:
+def _sealed_struct(
+    cls: type[msgspec.Struct], patterns: bool, keep: frozenset[str] | None
+) -> type[msgspec.Struct]:
     hints = typing.get_type_hints(cls, include_extras=True)
     config = cls.__struct_config__
     fields: list[tuple[str, type, Any]] = []
     for one in msgspec.structs.fields(cls):
-        default = msgspec.field(default=one.default)
+        # Under a name that is no field's it is passed over: its own key is an unknown one then.
+        name = one.encode_name if keep is None or one.required or one.name in keep else f"({one.name})"
+        default = msgspec.field(default=one.default, name=name)
         if one.default_factory is not msgspec.NODEFAULT:
-            default = msgspec.field(default_factory=one.default_factory)
+            default = msgspec.field(default_factory=one.default_factory, name=name)
         elif one.default is msgspec.NODEFAULT:
-            default = msgspec.field()
-        fields.append((one.name, _sealed(hints[one.name], patterns), default))
+            default = msgspec.field(name=name)
+        fields.append((one.name, _sealed(hints[one.name], patterns, keep), default))
     return msgspec.defstruct(
         cls.__name__,
         fields,
@@ -83,7 +98,7 @@ def _sealed_struct(cls: type[msgspec.Struct], patterns: bool) -> type[msgspec.St
         module=cls.__module__,
         frozen=True,
         kw_only=True,
-        forbid_unknown_fields=True,
+        forbid_unknown_fields=keep is None,
         tag_field=config.tag_field,
         tag=config.tag,
     )

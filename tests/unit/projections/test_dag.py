@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observatory.insight.seen import Seen
+from observatory.insight.sessions import Played, seen_of
 from observatory.projections.badge import Doing, badge_of, badge_of_step
 from observatory.projections.dag import WAIT_S, Graph, branch_costs
 from observatory.projections.weave import Knot, Weave
 from observatory.protocol.decision_log import DecisionLog
-from tests.samples import decision_log
+from observatory.protocol.otel import span_id_of
+from tests.samples import decision_log, full_decision_log
 
 SECOND = 1_000_000_000
 LATER = 1_000 * SECOND
@@ -28,8 +30,8 @@ def seen(seq: int, name: str, *parents: str, agent: str = "ada", **more: Any) ->
         "seq": seq, "session_no": 1, "session_id": "s", "agent_no": 1, "agent_id": agent, "agent_type": "t",
         "cluster_id": None, "message_id": f"m{seq}", "step_id": name, "name": name, "state": "forwarded",
         "message_type": "decision_log", "parents": parents, "parent_inferred": False,
-        "span_id": f"{seq:016x}", "parent_span_id": None, "at_ns": seq * SECOND, "sent_ns": -seq,
-        "entropy": None, "log": log, "envelope": None,
+        "span": f"{seq:016x}", "parent_span_id": None, "at_ns": seq * SECOND, "entropy": None,
+        "log": log, "envelope": None,
     }  # fmt: skip
     return Seen(**known | more)
 
@@ -169,7 +171,7 @@ def test_ten_thousand_steps_back_to_front_need_no_recursion_s213() -> None:
 
 def test_of_steps_with_one_span_the_last_before_counts_s208() -> None:
     """S208: a span used twice is the later one of those already there."""
-    steps = [seen(1, "a", span_id="f" * 16), seen(2, "b", span_id="f" * 16)]
+    steps = [seen(1, "a", span="f" * 16), seen(2, "b", span="f" * 16)]
     reply = seen(3, "c", parent_span_id="f" * 16)
     assert grown([*steps, reply]).edges(LATER) == [{"from": "b", "to": "c", "kind": "span"}]
 
@@ -235,3 +237,20 @@ def test_tokens_nobody_told_are_not_zero_s214() -> None:
     graph = grown(steps)
     assert [node["tokens"] for node in graph.nodes(LATER)] == [None, 7, 0]
     assert graph.summary(LATER)["tokens"] == graph.agents(LATER)[0]["tokens"] == 7
+
+
+@pytest.mark.parametrize("sent", [decision_log(), full_decision_log(), full_decision_log(later="a field")])
+def test_a_glance_at_a_log_shows_the_same_node_s204(sent: Row) -> None:
+    """S204: doors that show nodes read of a log what those are made of; whoever tells a step reads it all."""
+    at = "2026-01-01T00:00:00.000000001Z"
+    row = Played(1, "msg_1", "n", "decision_log", "forwarded", None, 0, 0.5, at, msgspec.json.encode(sent),
+                 None, None, None, None)  # fmt: skip
+    session = {"session_no": 1, "session_id": "s"}
+    whole, glance = (seen_of(row, "t", session, {}, is_glance=few) for few in (False, True))
+    told = [
+        (one.nodes(LATER), one.agents(LATER), one.summary(LATER)) for one in map(grown, ([whole], [glance]))
+    ]
+    assert told[0] == told[1]
+    assert whole.log is not None and whole.log.action.tool_input == sent["action"]["tool_input"] is not None
+    assert isinstance(glance.log, DecisionLog) and glance.log.action.tool_input is None
+    assert (glance.cluster_id, glance.span_id) == (whole.cluster_id, span_id_of("n"))

@@ -11,7 +11,7 @@ from observatory.daemons.folds.steps import key_of
 from observatory.insight.loops import Past
 from observatory.insight.seen import Batch, Finding, Put, Seen
 from observatory.insight.sessions import Playback, seen_of
-from observatory.projections.weave import Knot, Weave
+from observatory.projections.weave import Weave
 from observatory.store.derived import DerivedReads
 
 MOST_STEPS = 20_000
@@ -60,12 +60,8 @@ class Causes:
         assert isinstance(self._past, Playback)  # the store is both
         played = await self._past.play(batch.tenant_id, rows[0], MOST_STEPS, batch.until + 1)
         steps = [seen_of(row, batch.tenant_id, rows[0], {}) for row in played]
-        knots = [
-            Knot(step.name, step.parents, step.parent_inferred, step.span_id, step.parent_span_id)
-            for step in steps
-        ]
         found = []
-        for parent, child in Weave(knots).refused:
+        for parent, child in Weave(steps).refused:
             known = steps[max(parent, child)]
             if known.seq > batch.after:
                 body = {
