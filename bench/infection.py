@@ -66,7 +66,8 @@ def rows(shape: str, seq: int, count: int, stride: int) -> dict[str, list[dict[s
             # In a row a claim is taken from the one who said it last, else from its source.
             used = ((number - 3 if shape == SHAPES[2] and number > 3 else 1) - 1) * stride + 1
     session = session_of(shape, seq, count, stride)
-    made = _rows(seq, session, parent, used)
+    from_no = session_of(shape, used, count, stride) if used > 0 else session
+    made = _rows(seq, session, parent, used, from_no)
     for above, key, child, kind in ((parent, _key(parent), seq, "declared"), (used, 0, 0, "use")):
         from_no = session_of(shape, above, count, stride) if above > 0 else session
         if from_no != session:
@@ -75,7 +76,7 @@ def rows(shape: str, seq: int, count: int, stride: int) -> dict[str, list[dict[s
     return made
 
 
-def _rows(seq: int, session: int, parent: int, used: int) -> dict[str, list[dict[str, Any]]]:
+def _rows(seq: int, session: int, parent: int, used: int, from_no: int) -> dict[str, list[dict[str, Any]]]:
     agent = seq % AGENTS + 1
     step = {
         "seq": seq, "name_key": _key(seq), "span_key": -_key(seq), "session_no": session, "agent_no": agent,
@@ -97,7 +98,8 @@ def _rows(seq: int, session: int, parent: int, used: int) -> dict[str, list[dict
         made["insight_uses"] = [
             {
                 "fact_id": fact_number(used, 0), "seq": seq, "kind": "exact", "weight": 1.0,
-                "agent_no": agent, "session_no": session, "copy_id": fact_number(seq, 0),
+                "agent_no": agent, "session_no": session, "copy_id": fact_number(seq, 0), "from_no": from_no,
+                "from_agent": used % AGENTS + 1,
             }
         ]  # fmt: skip
     return made

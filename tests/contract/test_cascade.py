@@ -60,10 +60,16 @@ def test_a_blast_goes_on_in_other_sessions_and_stays_in_its_tenant_s262(house: H
         assert found == {first, child, abroad, reader} and apart not in found
         derived = analyst.derived
         agents = {row["seq"]: row["agent_no"] for row in analyst.table("insight_steps")}
+        homes = {row["seq"]: row["session_no"] for row in analyst.table("insight_steps")}
         everybody = set(agents.values())
         assert house.read(derived.taken_from(HOME_TENANT, everybody, 1)) == []  # alpha read its own
-        pairs = house.read(derived.speaking(HOME_TENANT, {agents[first]}, 1))
-        assert len(pairs) == 2 and {agent for agent, _ in pairs} == {agents[first]}
+        pairs = house.read(house.store.spoken_in(HOME_TENANT, {agents[first]}, 1))
+        assert len(pairs) == 2 and {agent for agent, _, _ in pairs} == {agents[first]}
+        assert [pair[:2] for pair in pairs] == sorted((agents[one], homes[one]) for one in (first, reader))
+        lately = house.read(house.store.spoken_in(HOME_TENANT, everybody, reader))
+        assert {(agent, place) for agent, place, _ in lately} == {
+            (agents[one], homes[one]) for one in (reader, apart)
+        }
         down = house.read(derived.downstream(HOME_TENANT, {1}, 1, 1))
         assert down.cut and len(down.steps) == 1
         up = house.read(derived.upstream(HOME_TENANT, {1, 2, 3, 4}, reader, 100))

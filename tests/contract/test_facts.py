@@ -258,8 +258,8 @@ def test_the_spread_of_sessions_is_read_whole_from_a_number_on(house: House) -> 
             edges = {(names[key], child) for child, key, _, _ in found.links.rows() if key in names}
             edges |= {(names[key], child) for _, _, key, child, _ in found.abroad.rows()}
             assert {(first, made), (made, abroad)} <= edges
-            assert [(seq, kind, place) for _, seq, kind, _, place, _ in found.uses.rows()] == [
-                (abroad, READ, places[1])
+            assert list(found.uses.rows()) == [
+                (READ, places[0], fact_number(made, 0), abroad, 1.0, places[1], 0)
             ]
             assert not found.cut
         assert spread({places[0]}, made).steps.seq.tolist() == [made]

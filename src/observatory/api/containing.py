@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable
 from typing import Any
 from urllib.parse import quote
 
+from observatory.api.answers import MAX_SEQUENCE
 from observatory.api.fact_shapes import Names
 from observatory.api.house import House
+from observatory.api.session_rows import rooms as rooms_of
 from observatory.projections.blast import held
 from observatory.projections.cascade import Cascade, Tainted
 from observatory.projections.cut import MOST_AGENTS, Containment, contain
@@ -46,12 +48,14 @@ async def contained(house: House, who: Principal, cascade: Cascade, found: Taint
     if first is not None:
         for a, b, uses in await house.derived.taken_from(tenant_id, holders, first):
             counts[a, b] = counts.get((a, b), 0) + uses
-    if first is not None:  # where each would have to be paused: also the sessions it spoke in lately
-        for number, session_no in await house.derived.speaking(
-            tenant_id, holders | {b for _, b in counts}, first
-        ):
-            rooms.setdefault(number, set()).add(session_no)
-    halted, paused = await _halted(house, tenant_id, rooms)
+    # Where each would have to be paused: also the sessions it spoke in lately.
+    spoke = await rooms_of(house).spoken_in(
+        tenant_id, {*rooms, *holders, *(b for _, b in counts)} - {0}, MAX_SEQUENCE if first is None else first
+    )
+    for number, session_no, _ in spoke:
+        rooms.setdefault(number, set()).add(session_no)
+    paused = {(session_no, number) for number, session_no, is_paused in spoke if is_paused}
+    halted = await _halted(house, tenant_id, rooms, paused)
     cut = await asyncio.to_thread(contain, holders, counts.keys(), halted)
     names = Names()
     shown = sorted(cut.reached)[:MOST_LISTED]
@@ -89,22 +93,18 @@ async def contained(house: House, who: Principal, cascade: Cascade, found: Taint
 
 
 async def _halted(
-    house: House, tenant_id: str, rooms: dict[int, set[int]]
-) -> tuple[set[int], set[tuple[int, int]]]:
-    """Agents that are evicted, or paused wherever they speak; and the pairs that are paused."""
+    house: House, tenant_id: str, rooms: dict[int, set[int]], paused: set[tuple[int, int]]
+) -> set[int]:
+    """Agents that are evicted, or paused wherever they speak."""
     halted: set[int] = set()
-    paused: set[tuple[int, int]] = set()
     numbers = sorted(rooms.keys() - {0})
     for start in range(0, len(numbers), 500):
-        some = numbers[start : start + 500]
-        rows = await house.store.rows(tenant_id, "agents", agent_no=some)
+        rows = await house.store.rows(tenant_id, "agents", agent_no=numbers[start : start + 500])
         halted |= {row["agent_no"] for row in rows if row["evicted_ns"] is not None}
-        rows = await house.store.rows(tenant_id, "members", agent_no=some)
-        paused |= {(row["session_no"], row["agent_no"]) for row in rows if row["paused_ns"]}
     for number in numbers:
         if rooms[number] and all((session_no, number) in paused for session_no in rooms[number]):
             halted.add(number)
-    return halted, paused
+    return halted
 
 
 def _reason(

@@ -81,15 +81,10 @@ async def _likely(
 
 def apart(found: Spread, sessions: Collection[int]) -> dict[int, Spread]:
     """Session by session."""
-    facts, uses = found.facts, found.uses
-    order = np.argsort(facts.fact_id)
-    # Read one after the other: of a fact that came between, the uses are there and it is not.
-    uses = uses.taken(np.isin(uses.fact_id, facts.fact_id))
-    home = facts.session_no[order][np.searchsorted(facts.fact_id[order], uses.fact_id)]
     steps, links = _by(found.steps, found.steps.session_no), _by(found.links, found.links.session_no)
-    known, used = _by(facts, facts.session_no), _by(uses, home)
+    facts, uses = _by(found.facts, found.facts.session_no), _by(found.uses, found.uses.from_no)
     abroad = _by(found.abroad, found.abroad.from_no)
-    return {one: Spread(steps(one), links(one), known(one), used(one), abroad(one)) for one in sessions}
+    return {one: Spread(steps(one), links(one), facts(one), uses(one), abroad(one)) for one in sessions}
 
 
 def together(parts: list[Spread]) -> Spread:

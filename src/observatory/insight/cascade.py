@@ -65,10 +65,7 @@ class Cascades(Protocol):
     async def taken_from(
         self, tenant_id: str, agents: Collection[int], after: int
     ) -> list[tuple[int, int, int]]:
-        """(agent, agent that used its facts, uses) of facts these agents added from a number on."""
-
-    async def speaking(self, tenant_id: str, agents: Collection[int], after: int) -> list[tuple[int, int]]:
-        """(agent, session) pairs these agents sent anything in from a number on."""
+        """(agent, agent that used its facts, uses) of facts of these agents, by steps from a number on."""
 
     async def troubles(
         self, tenant_id: str, agents: Collection[int], first: int, last: int

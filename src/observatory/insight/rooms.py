@@ -46,6 +46,11 @@ class Rooms(Protocol):
         """Where an agent spoke or is paused, in sessions active since; by its own last message, newest
         first."""
 
+    async def spoken_in(
+        self, tenant_id: str, agents: Collection[int], after: int
+    ) -> list[tuple[int, int, bool]]:
+        """(agent, session, whether it is paused there): where these spoke from a number on, or are paused."""
+
     async def counted_past(self, tenant_id: str, after: int, limit: int) -> dict[int, tuple[int, int]]:
         """Second → (messages, violations) of so many numbers past one: what is not folded yet."""
 

@@ -101,9 +101,10 @@ class Uses(Columns):
     """Of facts of these sessions, wherever they were used. `copy_id`: the fact made of it, or 0."""
 
     types: ClassVar[dict[str, Any]] = {"weight": np.float64}
+    kind: Ints
+    from_no: Ints  # the session of the fact
     fact_id: Ints
     seq: Ints
-    kind: Ints
     weight: Floats
     session_no: Ints
     copy_id: Ints

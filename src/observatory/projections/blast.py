@@ -74,8 +74,8 @@ def _alike(cascade: Cascade, found: Tainted) -> Iterator[Alike]:
 
 def _coded(words: Words) -> Ints:
     """A number for each word."""
-    codes: dict[str | None, int] = {}
-    return np.array([codes.setdefault(word, len(codes)) for word in words.tolist()], np.int64)
+    codes = {word: code for code, word in enumerate(dict.fromkeys(words.tolist()))}
+    return np.fromiter(map(codes.__getitem__, words.tolist()), np.int64, len(words))
 
 
 def _agent(strength: str, first: int) -> Row:

@@ -77,6 +77,8 @@ class Cascade:
         self._unturned: list[tuple[Steps, Links]] = []  # what is not among these yet: few ask for them
         self._names: dict[int, int] = {}  # key of a name -> step
         self._home: dict[int, int] = {}  # step -> session, of those not loaded
+        self._homes: set[int] = set()  # all of these sessions
+        self._again: set[int] = set()  # steps to go on from
         self._ahead: set[tuple[int, int]] = set()  # (parent, child) known before the child itself
         # Most steps are none of these: their children are all there is to know of them.
         self._special: set[int] = set()  # steps that are any of these, or have guessed children
@@ -96,7 +98,8 @@ class Cascade:
         self._parents = None
         steps = down.steps
         came = self.steps.add(steps)
-        again = self._reached.intersection(came)  # steps there was news of; each comes once
+        again = self._again  # with steps there was news of; each comes once
+        again |= self._reached.intersection(came)
         self._names.update(zip(steps.name_key.tolist(), came, strict=True))
         self._unturned.append((steps, down.links))
         is_told = (steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no)
@@ -107,7 +110,9 @@ class Cascade:
         self._link([*self._own(down.links, steps), *self._abroad(down, sessions)], again)
         self._facts.append(down.facts)
         self._use(down)
-        self._spread(again)
+        if self.wanted or not self._homes <= self.loaded:  # else no session is left that could be
+            self._spread(again)
+            again.clear()
 
     def _own(self, links: Links, steps: Steps) -> Iterator[Ints]:
         """Links of these steps: first to parents that came before, then to late ones, then by span."""
@@ -150,6 +155,7 @@ class Cascade:
             if parent is None:
                 continue
             self._home[seq] = session_no
+            self._homes.add(session_no)
             if seq not in self.steps:
                 self._ahead.add((parent, seq))
             made.append((parent, seq, kind))
@@ -179,7 +185,9 @@ class Cascade:
     def _use(self, down: Spread) -> None:
         uses, found, used = down.uses, self._uses, self._used
         facts, numbers = uses.fact_id.tolist(), uses.seq.tolist()
-        self._home.update(zip(numbers, uses.session_no.tolist(), strict=True))
+        homes = uses.session_no.tolist()
+        self._home.update(zip(numbers, homes, strict=True))
+        self._homes.update(homes)
         sources = uses.fact_id >> PLACE_BITS
         self._given.update(sources[uses.kind != NEAR].tolist())
         self._hinted.update(sources[uses.kind == NEAR].tolist())

@@ -41,7 +41,8 @@ class Sheaf:
 
     def known(self, numbers: Collection[int]) -> Steps:
         """Of these steps those that came, in order."""
-        return self.steps.taken(among(self.steps.seq, numbers))
+        mask = among(self.steps.seq, numbers)
+        return self.steps if mask.all() else self.steps.taken(mask)
 
     def step(self, seq: int) -> Step:
         """KeyError when it did not come."""

@@ -142,11 +142,15 @@ facts = _table(
     "cluster_id fact_id",
 )
 # A step that used a fact: kind declared | exact | near, weight 0–1; `copy_id` is the fact it made of it or 0.
+# `from_no` and `from_agent` are whose fact it was: those of a session lie side by side in an index that has
+# all a spread or a blast wants of them, and who took from whom is counted without looking any fact up.
 uses = _table(
     "uses",
     "fact_id seq",
-    "fact_id:i! seq:i! kind:t! weight:f! agent_no:i! session_no:i! copy_id:i!",
+    "fact_id:i! seq:i! kind:t! weight:f! agent_no:i! session_no:i! copy_id:i! from_no:i! from_agent:i!",
     "seq",
+    "from_no fact_id seq kind weight session_no copy_id",
+    "from_agent seq agent_no",
 )
 # Where a claim was first made in a session, by an agent, in a cluster: `claim_key` is of text and place.
 claims = _table("claims", "claim_key", "claim_key:i! fact_id:i!")

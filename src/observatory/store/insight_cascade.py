@@ -7,8 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import and_, func, select
 
 from observatory.insight.cascade import SignRow, Spot, Upstream
-from observatory.insight.facts import PLACE_BITS
-from observatory.store.derived_tables import agent_minutes, facts, links, steps, uses
+from observatory.store.derived_tables import agent_minutes, links, steps, uses
 from observatory.store.fetches import portions
 from observatory.store.insight_steps import StepReads
 
@@ -56,31 +55,17 @@ class CascadeReads(StepReads):
     async def taken_from(
         self, tenant_id: str, agents: Collection[int], after: int
     ) -> list[tuple[int, int, int]]:
-        used = and_(uses.c.tenant_id == tenant_id, uses.c.fact_id == facts.c.fact_id)
         query = (
-            select(facts.c.agent_no, uses.c.agent_no, func.count())
-            .select_from(facts.join(uses, used))
-            .where(facts.c.tenant_id == tenant_id, facts.c.fact_id >= after << PLACE_BITS)
-            .where(uses.c.agent_no != facts.c.agent_no, uses.c.agent_no > 0)
-            .group_by(facts.c.agent_no, uses.c.agent_no)
+            select(uses.c.from_agent, uses.c.agent_no, func.count())
+            .where(uses.c.tenant_id == tenant_id, uses.c.seq >= after)
+            .where(uses.c.agent_no != uses.c.from_agent, uses.c.agent_no > 0)
+            .group_by(uses.c.from_agent, uses.c.agent_no)
         )
         found: list[tuple[int, int, int]] = []
         for some in portions(sorted(agents)):
-            rows = await self.fetch(tenant_id, query.where(facts.c.agent_no.in_(some)))
+            rows = await self.fetch(tenant_id, query.where(uses.c.from_agent.in_(some)))
             found += [(row[0], row[1], row[2]) for row in rows]
         return found
-
-    async def speaking(self, tenant_id: str, agents: Collection[int], after: int) -> list[tuple[int, int]]:
-        query = (
-            select(steps.c.agent_no, steps.c.session_no)
-            .where(steps.c.tenant_id == tenant_id, steps.c.seq >= after)
-            .distinct()
-        )
-        found: list[tuple[int, int]] = []
-        for some in portions(sorted(agents)):
-            rows = await self.fetch(tenant_id, query.where(steps.c.agent_no.in_(some)))
-            found += [(row[0], row[1]) for row in rows]
-        return sorted(found)
 
     async def troubles(
         self, tenant_id: str, agents: Collection[int], first: int, last: int

@@ -6,6 +6,7 @@ walk a tenant's sessions, which are few beside its messages.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -115,6 +116,17 @@ class RoomReads(SessionReads):
             query = query.where(members.c.last_seq < before)
         query = query.order_by(members.c.last_seq.desc()).limit(limit)
         return [_room(row) for row in await self.fetch(tenant_id, query)]
+
+    async def spoken_in(
+        self, tenant_id: str, agents: Collection[int], after: int
+    ) -> list[tuple[int, int, bool]]:
+        members = tables.members.c
+        query = select(members.agent_no, members.session_no, members.paused_ns.is_not(None)).where(
+            members.tenant_id == tenant_id,
+            any_of(members.agent_no, sorted(agents)),
+            or_(members.last_seq >= after, members.paused_ns.is_not(None)),
+        )
+        return [(row[0], row[1], bool(row[2])) for row in await self.fetch(tenant_id, query)]
 
     async def counted_past(self, tenant_id: str, after: int, limit: int) -> dict[int, tuple[int, int]]:
         shape, messages = self._shape, self._shape.messages

@@ -88,7 +88,7 @@ def _asked(size: int) -> _Asked:
     among = [bindparam(f"s{place}", type_=BigInteger) for place in range(size)]
     mine = and_(steps.c.tenant_id == TENANT, steps.c.seq >= LOW, steps.c.session_no.in_(among))
     made = and_(facts.c.tenant_id == TENANT, facts.c.session_no.in_(among), facts.c.fact_id >= FIRST)
-    used = facts.join(uses, and_(uses.c.tenant_id == TENANT, uses.c.fact_id == facts.c.fact_id))
+    used = and_(uses.c.tenant_id == TENANT, uses.c.from_no.in_(among), uses.c.fact_id >= FIRST)
     out = and_(crossings.c.tenant_id == TENANT, crossings.c.from_no.in_(among), crossings.c.kind != "use")
     since = and_(links.c.tenant_id == TENANT, links.c.seq >= LOW, links.c.session_no.in_(among))
 
@@ -98,13 +98,13 @@ def _asked(size: int) -> _Asked:
     linked = select(links.c.seq, links.c.parent_key, links.c.session_no, kind)
     known = select(facts.c.fact_id, facts.c.session_no).where(made)
     kind = _code(uses.c.kind, USE_KINDS, NEAR)
-    taken = select(uses.c.fact_id, uses.c.seq, kind, uses.c.weight, uses.c.session_no, uses.c.copy_id)
+    taken = select(kind, *(uses.c[name] for name in Uses.__slots__[1:])).where(used)
     kind = _code(crossings.c.kind, LINK_KINDS, DECLARED)
     crossed = select(*(crossings.c[name] for name in Crossings.__slots__[:-1]), kind).where(out)
     others = (
         _listed(linked.where(since).limit(2 * LIMIT)),
         _listed(known.limit(LIMIT)),
-        _listed(taken.select_from(used).where(made).limit(LIMIT)),
+        _listed(taken.limit(LIMIT)),
         _listed(crossed.limit(LIMIT)),
     )
     return _Asked(

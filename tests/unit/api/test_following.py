@@ -20,7 +20,7 @@ def spread(sessions: Collection[int], each: int, cut: bool = False) -> Spread:
             steps.append((seq, seq * 10, -seq, number, 1, 0, 0.5, seq, 0, None, "search"))
             links.append((seq, (seq - 1) * 10, number, 0))
         facts.append((fact_number(number * 100, 0), number))
-        uses.append((fact_number(number * 100, 0), number * 100 + 100, 1, 1.0, number + 1, 0))
+        uses.append((1, number, fact_number(number * 100, 0), number * 100 + 100, 1.0, number + 1, 0))
         abroad.append((number, number + 1, (number * 100 + each - 1) * 10, number * 100 + 100, 0))
     return Spread(Steps.of(steps), Links.of(links), Facts.of(facts), Uses.of(uses), Crossings.of(abroad), cut)
 
@@ -100,14 +100,3 @@ def test_parts_of_sessions_are_together_what_was_read_at_once_s938() -> None:
     assert plain(together([parts[1], parts[2], parts[3]])) == plain(whole)
     mixed = whole._replace(steps=whole.steps.taken([1, 2, 5, 0]))  # whatever the order they were read in
     assert [seq for seq, *_ in apart(mixed, {1, 2})[1].steps.rows()] == [101, 102, 100]
-
-
-def test_a_use_of_a_fact_that_came_between_two_reads_is_left_for_later_s938() -> None:
-    """S938: what a live mesh adds while it is read ends no answer."""
-    whole = spread({1, 2}, 4)
-    for place in (203, 99, 300):
-        later = Uses.of([(fact_number(place, 0), 204, 1, 1.0, 2, 0)])
-        found = apart(whole._replace(uses=Uses.joined([whole.uses, later])), {1, 2})
-        assert {one: plain(part) for one, part in found.items()} == {
-            one: plain(part) for one, part in apart(whole, {1, 2}).items()
-        }

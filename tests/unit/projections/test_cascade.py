@@ -76,7 +76,7 @@ def _spread(
         ),
         Facts.of((seq << 18, sessions[seq]) for seq in uses if seq in numbers),
         Uses.of(
-            (seq << 18, user, 0, 1.0, sessions[user], 0)
+            (0, sessions[seq], seq << 18, user, 1.0, sessions[user], 0)
             for seq, users in uses.items()
             if seq in numbers
             for user in users

@@ -31,7 +31,7 @@ def spread(
         Links.of(own),
         Facts.of((fact_id, 0) for fact_id in facts or []),
         Uses.of(
-            (one.fact_id, one.seq, kinds.index(one.kind), one.weight, one.session_no, one.copy_id)
+            (kinds.index(one.kind), 0, one.fact_id, one.seq, one.weight, one.session_no, one.copy_id)
             for one in uses or []
         ),
         Crossings.of(abroad),

@@ -84,10 +84,13 @@ class Mesh:
                             "fact_id": dice.choice(known), "seq": seq,
                             "kind": dice.choice(("declared", "exact", "near")),
                             "weight": dice.choice((1.0, 0.9, 0.8, 0.333)), "agent_no": agent,
-                            "session_no": session, "copy_id": copy,
+                            "session_no": session, "copy_id": copy, "from_no": 0, "from_agent": 0,
                         },
                     )  # fmt: skip
 
+        for row in self.tables["insight_uses"]:
+            source = self.tables["insight_steps"][(row["fact_id"] >> PLACE_BITS) - 1]
+            row |= {"from_no": source["session_no"], "from_agent": source["agent_no"]}
         self._cross()
 
     def _cross(self) -> None:

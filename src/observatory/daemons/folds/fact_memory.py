@@ -202,16 +202,31 @@ class Use(NamedTuple):
     weight: float
     copy_id: int
     from_no: int  # the session of the fact
+    from_agent: int
 
 
 def note(uses: dict[int, Use], held: Held, kind: str, weight: float, copy_id: int = 0) -> None:
     """Of several ways to have used a fact the surest counts."""
-    use = Use(kind, weight, copy_id, held.row.session_no)
+    use = Use(kind, weight, copy_id, held.row.session_no, held.row.agent_no)
     before = uses.get(held.row.fact_id)
     if before is not None:
         best = max(before, use, key=lambda one: (RANK[one.kind], one.weight))
         use = best._replace(copy_id=before.copy_id or copy_id)
     uses[held.row.fact_id] = use
+
+
+def use_row(seq: int, fact_id: int, seen: Seen, use: Use) -> dict[str, Any]:
+    return {
+        "fact_id": fact_id,
+        "seq": seq,
+        "kind": use.kind,
+        "weight": use.weight,
+        "agent_no": seen.agent_no,
+        "session_no": seen.session_no,
+        "copy_id": use.copy_id,
+        "from_no": use.from_no,
+        "from_agent": use.from_agent,
+    }
 
 
 def crossing(from_no: int, session_no: int) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from observatory.daemons.folds.fact_memory import (
     likely,
     note,
     place_of,
+    use_row,
 )
 from observatory.daemons.folds.fact_texts import PIECE, Both, Spoken, pieces, strings
 from observatory.daemons.folds.search import shredded_by
@@ -183,15 +184,7 @@ class _Work:
     def puts(self) -> list[Put]:
         rows = [row._asdict() for step in self.facts.values() for row in step]
         uses = [
-            {
-                "fact_id": fact_id,
-                "seq": seq,
-                "kind": use.kind,
-                "weight": use.weight,
-                "agent_no": seen.agent_no,
-                "session_no": seen.session_no,
-                "copy_id": use.copy_id,
-            }
+            use_row(seq, fact_id, seen, use)
             for seq, found in self.uses.items()
             for fact_id, (seen, use) in found.items()
         ]
