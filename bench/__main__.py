@@ -9,12 +9,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import channels, claude_hook, export, log, loops, mesh, otlp_in, rates, scale, stages, verification
+from bench import (
+    channels,
+    claude_hook,
+    export,
+    insight,
+    log,
+    loops,
+    mesh,
+    otlp_in,
+    rates,
+    scale,
+    stages,
+    verification,
+)
 from bench.report import OUT, Figure, Report
 
 NAMES = (
     *("ingest", "single", "violations", "stages", "channels", "loops", "log", "export"),
-    *("otlp_in", "claude_hook"),
+    *("otlp_in", "claude_hook", "insight"),
     *("postgres", "mesh", "million", "verify"),
 )
 
@@ -38,6 +51,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "export": export.export,
         "otlp_in": otlp_in.otlp_in,
         "claude_hook": claude_hook.claude_hook,
+        "insight": insight.insight,
         "postgres": scale.postgres,
         "mesh": mesh.mesh,
     }

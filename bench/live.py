@@ -211,7 +211,7 @@ def play(port: int, keys: tuple[str, str], asked: argparse.Namespace, line: Conn
     asyncio.run(measured(port, keys, asked, line))
 
 
-def run(asked: argparse.Namespace, folder: Path) -> None:
+def run(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     with Gateway(folder, settings={} if asked.insight else {"insight": "false"}) as gateway:
@@ -220,20 +220,25 @@ def run(asked: argparse.Namespace, folder: Path) -> None:
         clients.start()
         theirs.close()  # so that its end is heard
         assert mine.recv() == "begin"
-        began, cpu, rss = time.perf_counter(), gateway.cpu_s(), gateway.rss_mb()
-        memory = [rss]
+        began, cpu = time.perf_counter(), gateway.cpu_s()
+        memory = [gateway.rss_mb()]
         while not mine.poll(asked.seconds / 10):
             memory.append(gateway.rss_mb())
         assert mine.recv() == "end"
         spent, took = gateway.cpu_s() - cpu, time.perf_counter() - began
         memory.append(gateway.rss_mb())
-        told = mine.recv()
+        told: dict[str, Any] = mine.recv()
         clients.join(30)
+    return told | {"cores": spent / took, "seconds": took, "memory": memory}
+
+
+def show(asked: argparse.Namespace, told: dict[str, Any]) -> None:
     print(
-        f"{asked.agents} agents, {told['rate']:,.0f} msg/s, {asked.clients} clients, {took:.0f} s: "
-        f"server {spent / took:.2f} cores; clients {told['client_cpu'] / took:.2f} cores"
+        f"{asked.agents} agents, {told['rate']:,.0f} msg/s, {asked.clients} clients, "
+        f"{told['seconds']:.0f} s: server {told['cores']:.2f} cores; "
+        f"clients {told['client_cpu'] / told['seconds']:.2f} cores"
     )
-    print(f"  memory    {' '.join(f'{at:.0f}' for at in memory)} MB")
+    print(f"  memory    {' '.join(f'{at:.0f}' for at in told['memory'])} MB")
     for topic in TOPICS:
         if topic in told:
             one = told[topic]
@@ -245,7 +250,7 @@ def run(asked: argparse.Namespace, folder: Path) -> None:
             )
 
 
-def main() -> None:
+def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.live", description="From the commit to the client."
     )
@@ -254,11 +259,15 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--no-insight", dest="insight", action="store_false", help="without the analyst")
-    asked = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    asked = arguments().parse_args()
     OUT.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="live-", dir=OUT))
     try:
-        run(asked, folder)
+        show(asked, run(asked, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
