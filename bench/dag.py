@@ -87,13 +87,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000, help="so many steps (default 10,000)")
     parser.add_argument("--others", type=int, default=0, help="messages of other sessions beside them")
     parser.add_argument("--each", type=int, default=7, help="how often it is asked for")
+    parser.add_argument("--folder", type=Path, help="the data of a gateway to put them beside")
     asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="dag-", dir=OUT))
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="dag-", dir=OUT))
     try:
         found = run(folder, asked.steps, asked.others, asked.each)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if asked.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
     print(
         f"graph of {asked.steps:,} steps, {found['edges']:,.0f} edges, {found['megabytes']:.1f} MB: "
         f"{found['best']:.0f} ms at best, {found['middle']:.0f} ms in the middle, {found['worst']:.0f} ms at "

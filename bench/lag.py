@@ -22,10 +22,10 @@ from bench.messages import Mesh
 LINES = 200
 
 
-def run(rate: int, seconds: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder, Gateway(Path(folder) / "data") as gateway:
-        keys = json.loads((Path(folder) / "data" / "credentials.json").read_text())
-        client = httpx2.Client(base_url=keys["url"], timeout=60)
+def run(rate: int, seconds: int, folder: Path | None = None) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as fresh, Gateway(folder or Path(fresh) / "data") as gateway:
+        keys = json.loads(((folder or Path(fresh) / "data") / "credentials.json").read_text())
+        client = httpx2.Client(base_url=f"http://127.0.0.1:{gateway.port}", timeout=60, trust_env=False)
         agent = {"authorization": f"Bearer {keys['agent_key']}", "content-type": "application/x-ndjson"}
         admin = {"authorization": f"Bearer {keys['admin_key']}"}
         logs = Mesh(200).logs(rate * seconds)
@@ -62,8 +62,9 @@ def main() -> None:
     )
     parser.add_argument("--rate", type=int, default=2_000)
     parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--folder", type=Path, help="the data of a gateway to send them to as well")
     given = parser.parse_args()
-    found = run(given.rate, given.seconds)
+    found = run(given.rate, given.seconds, given.folder)
     print(
         f"{found['rate']:,.0f} msg/s: at most {found['lag_s']:.1f} s, {found['lag_messages']:,.0f} messages"
         f" behind (asked: 5 s at 2,000 msg/s), {found['rest_s']:.1f} s to catch up, "

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from websockets.extensions.permessage_deflate import PerMessageDeflate, ServerPerMessageDeflateFactory
-from websockets.frames import OP_BINARY, OP_TEXT, Frame
+from websockets.frames import Frame, Opcode
 from websockets.typing import ExtensionParameter
 
 SMALL = 1_024
@@ -29,7 +29,7 @@ class SharedDeflate(PerMessageDeflate):
 
     def encode(self, frame: Frame) -> Frame:
         bits = self.local_max_window_bits
-        is_whole = frame.fin and frame.opcode in (OP_TEXT, OP_BINARY)
+        is_whole = frame.fin and frame.opcode in (Opcode.TEXT, Opcode.BINARY)
         if not is_whole or len(frame.data) < SMALL or bits < LEAST_BITS:
             return frame
         data = bytes(frame.data)

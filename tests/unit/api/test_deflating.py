@@ -6,7 +6,7 @@ import random
 
 import pytest
 from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory, PerMessageDeflate
-from websockets.frames import OP_TEXT, Frame
+from websockets.frames import Frame, Opcode
 
 from observatory.api import deflating
 from observatory.api.deflating import SMALL, SharedDeflateFactory
@@ -33,14 +33,14 @@ def test_every_client_reads_what_it_is_told_and_is_read(offered: dict[str, bool 
     for number, length in enumerate((1, SMALL - 1, SMALL, 100_000, 3, 100_000)):
         data = text(length, number)
         for speaker, hearer in ((server, client), (client, server)):
-            told = speaker.encode(Frame(OP_TEXT, data))
+            told = speaker.encode(Frame(Opcode.TEXT, data))
             assert bytes(hearer.decode(told).data) == data
 
 
 def test_what_many_are_told_is_compressed_once() -> None:
     deflating._remembered.cache_clear()
     readers = [agreed() for _ in range(5)]
-    told = [server.encode(Frame(OP_TEXT, bytes(text(5_000)))) for server, _ in readers]
+    told = [server.encode(Frame(Opcode.TEXT, bytes(text(5_000)))) for server, _ in readers]
     assert deflating._remembered.cache_info().misses == 1
     assert all(
         bytes(client.decode(one).data) == text(5_000) for one, (_, client) in zip(told, readers, strict=True)
@@ -49,5 +49,5 @@ def test_what_many_are_told_is_compressed_once() -> None:
 
 def test_a_small_frame_and_a_window_zlib_has_not_go_as_they_are() -> None:
     small, narrow = agreed()[0], agreed(server_max_window_bits=8)[0]
-    assert not small.encode(Frame(OP_TEXT, b"{}")).rsv1
-    assert not narrow.encode(Frame(OP_TEXT, text(5_000))).rsv1
+    assert not small.encode(Frame(Opcode.TEXT, b"{}")).rsv1
+    assert not narrow.encode(Frame(Opcode.TEXT, text(5_000))).rsv1
