@@ -36,7 +36,10 @@ BROKEN = {11, 26}  # CORRUPT, NOTADB
 # Of the medium, or of another writer: try again. PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
 AWAY = {3, 5, 6, 7, 8, 10, 13, 14, 15}
 READ_CACHE = "cache_size=-32768"  # the keys of a large spread lie all over their indexes
-PRAGMAS = ("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2", "secure_delete=1")
+PRAGMAS = (
+    *("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2", "secure_delete=1"),
+    "wal_autocheckpoint=20000",  # pages, as of the record: what batches touch again and again is written once
+)
 MERGE = "INSERT INTO insight_words (insight_words, rank) VALUES ('merge', ?)"
 PAGES = 2_000  # of the index of words that are merged with one batch after something was shredded
 CURSOR = "SELECT seq FROM insight_cursors WHERE tenant_id = ? AND name = 'fold'"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
 from observatory.daemons.folds.fact_memory import (
@@ -345,13 +346,13 @@ class _Work:
         """Facts within reach that a text repeats, in words or in sense."""
         if not any(scope.anchors for scope, _, _, _ in scopes):
             return
-        said = {part for word in set(words_of("\n".join(texts))) for part in canonical(word)}
+        spoken = [(text, words_of(text)) for text in texts]
+        said = {part for word in set(chain(*(words for _, words in spoken))) for part in canonical(word)}
         candidates = list(likely(scopes, said))
         if not candidates:
             return
         looked_at = 0
-        for text in texts:
-            words = words_of(text)
+        for text, words in spoken:
             whole, doubts = flat(words), denials(words)
             left: list[Held] = []
             for held in candidates:
