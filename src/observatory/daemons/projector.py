@@ -24,7 +24,7 @@ from observatory.insight.seen import Batch, Finding, Fold, Put
 from observatory.ports import Notice
 
 log = logging.getLogger("observatory.analyst")
-PAGE = 2_000  # when it is behind: tails of indexes are written once a page, whatever is in it
+PAGE = 500
 LOOK_S = 0.075
 LONGEST_S = 5.0
 LOST_S = 1.0  # rest of a tenant another analyst is folding, or is to be given the chance to
