@@ -101,19 +101,20 @@ class Announcer:
     def __init__(self, door: Api) -> None:
         self._door = door
 
-    def hear(self, line: bytes) -> bool:
-        """True if the mesh waits for what was done here."""
+    def hear(self, line: bytes) -> str | None:
+        """The incident, if the mesh waits for what was done here."""
         with contextlib.suppress(msgspec.MsgspecError, KeyError):
             told = msgspec.json.decode(line, type=dict[str, str])
             say(printable(f"[{told['incident']}] {told['what']}  {self._door.url}{told['path']}"))
             if told["incident"] == "pause":
                 self._pause(told["path"])
+                return "pause"
             if told["incident"] == "refuted":
                 self._refute()
             if told["incident"] == "budget":
                 self._fresh_cap()
-                return True
-        return False
+                return "budget"
+        return None
 
     def _pause(self, path: str) -> None:
         """What a person would do who sees it, with the reason that a reader of the record needs."""

@@ -202,11 +202,11 @@ class _Mesh(_Child):
         self.lines: SimpleQueue[bytes] = SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def answer(self) -> None:
-        """What the operator had to do is done."""
+    def answer(self, incident: str) -> None:
+        """What the operator had to do in it is done."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(b"done\n")
+            self.process.stdin.write(f"{incident}\n".encode())
             self.process.stdin.flush()
 
     def _read(self) -> None:
@@ -249,8 +249,8 @@ def _watch(
             if frame is not None:
                 scene.add(frame)
             while not mesh.lines.empty():
-                if announcer.hear(mesh.lines.get()):
-                    mesh.answer()
+                if incident := announcer.hear(mesh.lines.get()):
+                    mesh.answer(incident)
             screen.draw()
     if not stop.asked and mesh.process.returncode not in (0, None):
         raise CommandFailed(f"the simulated mesh ended: {mesh.last_words()}")

@@ -30,6 +30,7 @@ log = logging.getLogger("observatory.demo")
 HOME_SHARE = 0.65  # how often a colleague of the same team is asked
 LOOK_S = 0.5  # how often prompts are looked for that nobody's work will meet
 MOST_LINES = 2_000
+OPERATOR_S = 20.0
 Arrival = Callable[[Received], None]
 
 
@@ -46,8 +47,7 @@ class Desk:
         self.pace = pace
         self.owner: str | None = None
         """The user who is asked to decide."""
-        self.is_prepared = asyncio.Event()
-        """What the operator has to do before an incident is done."""
+        self._done: dict[str, asyncio.Event] = {}  # by incident: what the operator has to do in it
         self.reserved: set[str] = set()
         self.at_work: Counter[str] = Counter()
         self.agents: dict[str, AsyncAgent] = {}
@@ -110,6 +110,16 @@ class Desk:
             yield
         finally:
             self.reserved.difference_update(names)
+
+    def is_done(self, incident: str) -> None:
+        """The operator has done their part in it."""
+        self._done.setdefault(incident, asyncio.Event()).set()
+
+    async def operator(self, incident: str) -> None:
+        """Told of it, they are waited for, but not for ever: the mesh may run without one."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._done.setdefault(incident, asyncio.Event()).wait(), OPERATOR_S)
+        self._done.pop(incident)
 
     async def rest(self, seconds: float) -> None:
         """A pause of the story, shorter when it is played faster."""

@@ -2,7 +2,7 @@
 
 `python -m observatory.demo.mesh` needs OBSERVATORY_URL and OBSERVATORY_KEY; a key travels by environment,
 never by argument, where every user of the machine could read it. On stdout it says one JSON line for each
-incident, `{"incident", "what", "path"}`; a line on stdin answers that what an operator has to do is done.
+incident, `{"incident", "what", "path"}`; a line on stdin names one in which an operator has done their part.
 """
 
 import argparse
@@ -39,7 +39,7 @@ async def host(args: argparse.Namespace, outbox: Outbox, stop: asyncio.Event) ->
     desk = Desk(named, outbox, story_rate, args.seed, args.pace, args.pulse)
     desk.owner = args.owner
     director = Director(desk, args.incident, tell)
-    _listen_to_operator(desk.is_prepared.set)
+    _listen_to_operator(desk.is_done)
     for n, name in enumerate(desk.roles):
         desk.listen(name)
         if n % OPEN_AT_ONCE == 0:
@@ -57,13 +57,14 @@ async def host(args: argparse.Namespace, outbox: Outbox, stop: asyncio.Event) ->
         task.cancel()
 
 
-def _listen_to_operator(act: Callable[[], None]) -> None:
-    """Each line on stdin, until it ends; a stdin that cannot be watched (a file) says nothing."""
+def _listen_to_operator(act: Callable[[str], None]) -> None:
+    """A line an incident, until stdin ends; one that cannot be watched (a file) says nothing."""
     loop = asyncio.get_running_loop()
 
     def read() -> None:
-        if os.read(0, 4096):
-            act()
+        if names := os.read(0, 4096):  # short, and a line is written at once
+            for name in names.decode("utf-8", "replace").split():
+                act(name)
         else:
             loop.remove_reader(0)
 

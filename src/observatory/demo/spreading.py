@@ -1,7 +1,6 @@
 """What goes wrong in the mesh: the second half, where it spreads from agent to agent or from step to step."""
 
 import asyncio
-import contextlib
 from random import Random
 from urllib.parse import quote
 
@@ -15,7 +14,6 @@ from observatory.sdk import Received
 from observatory.sdk.step import new_id
 
 SPENDER = "writer-beta-1"  # works for this story alone: daily work would use its cap up unseen
-PREPARED_S = 20.0
 OUTAGE = "HTTP 503 from the filings API: upstream unavailable"
 
 
@@ -204,10 +202,8 @@ async def report_failure(desk: Desk, parts: list[Part]) -> None:
 
 async def budget(desk: Desk, rng: Random, tell: Tell) -> None:
     """writer-beta-1 burns its cap: past the soft one a gate waits, elsewhere it nears the hard one."""
-    desk.is_prepared.clear()
     tell("budget", f"{SPENDER} burns its cap of $2", f"/fleet?peek=agent:{SPENDER}")
-    with contextlib.suppress(TimeoutError):  # whoever runs the mesh gives it a fresh cap, or nobody does
-        await asyncio.wait_for(desk.is_prepared.wait(), PREPARED_S)
+    await desk.operator("budget")  # whoever runs the mesh gives it a fresh cap, or nobody does
     first = Part.opening(desk, SPENDER, rng)
     desk.beat(SPENDER, "busy", "Long read: the year in chips", 10)
     await first.say("Long read: the year in chips", cost=0.05, confidence_score=score(rng, 0.8))

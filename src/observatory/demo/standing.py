@@ -27,6 +27,7 @@ async def pause(desk: Desk, rng: Random, tell: Tell) -> None:
         )
         words = f"{RECALLED} wrote to the press list: the desk pauses it and says why"
         tell("pause", words, f"/sessions/{part.session_id}?step={step.step_id}")
+        await desk.operator("pause")  # however late: what it says next is to be held
         await desk.rest(4)
         await part.say(  # it waits here for as long as it is paused
             "Correct the list and send the note to the clients",
