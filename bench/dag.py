@@ -59,6 +59,13 @@ def send(http: httpx2.Client, key: str, lines: list[bytes]) -> None:
         assert answer.status_code == 200 and not refused, refused[:1] or answer.text
 
 
+def folded(http: httpx2.Client, reader: dict[str, str]) -> int:
+    """Waits for the analyst; the number it came to."""
+    while (status := http.get("/v1/insight/status", headers=reader).json())["lag_messages"]:
+        time.sleep(0.2)  # polled: the analyst tells nobody when it is done
+    return int(status["cursor"])
+
+
 def run(folder: Path, steps: int, others: int, each: int) -> dict[str, float]:
     with Gateway(folder) as gateway:
         http = httpx2.Client(base_url=f"http://127.0.0.1:{gateway.port}", timeout=120, trust_env=False)
@@ -66,8 +73,7 @@ def run(folder: Path, steps: int, others: int, each: int) -> dict[str, float]:
         send(http, gateway.key, [step(number) for number in range(steps)])
         if others:
             send(http, gateway.key, Mesh(200).logs(others))
-        while http.get("/v1/insight/status", headers=reader).json()["lag_messages"]:
-            time.sleep(0.2)  # polled: the analyst tells nobody when it is done
+        folded(http, reader)
         taken, busy = [], []
         for _ in range(each):
             cpu, mark = gateway.cpu_s(), time.perf_counter()

@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx2
 
-from bench.dag import send
+from bench.dag import folded, send
 from bench.gateway import Gateway
 from bench.messages import Mesh
 from bench.report import OUT
@@ -88,10 +88,8 @@ def run(asked: argparse.Namespace, folder: Path) -> dict[str, dict[str, Any]]:
         if is_new:
             fill(http, gateway.key, asked)
             print(f"  sent in {time.perf_counter() - began:.0f} s", flush=True)
-        while (status := http.get("/v1/insight/status", headers=reader).json())["lag_messages"]:
-            time.sleep(0.5)  # polled: the analyst tells nobody when it is done
-        took = time.perf_counter() - began
-        print(f"  folded in {took:.0f} s, up to number {status['cursor']:,}", flush=True)
+        cursor = folded(http, reader)
+        print(f"  folded in {time.perf_counter() - began:.0f} s, up to number {cursor:,}", flush=True)
         blast = "/v1/steps/step-0/blast?session=ses-0"
         origin = http.get(f"{blast}&limit=1", headers=reader).json()["origin"]["sequence_number"]
         found = {

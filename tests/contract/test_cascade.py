@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from observatory.gateway import interventions
 from observatory.projections.cascade import Cascade
 from observatory.state import HOME_TENANT
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_facts import seq
+from tests.contract.test_relay import act, person
 from tests.samples import decision_log
 
 FACT = "The list price of the blue widget is 0 EUR"
@@ -64,10 +66,10 @@ def test_a_blast_goes_on_in_other_sessions_and_stays_in_its_tenant_s262(house: H
         everybody = set(agents.values())
         assert house.read(derived.taken_from(HOME_TENANT, everybody, 1)) == []  # alpha read its own
         pairs = house.read(house.store.spoken_in(HOME_TENANT, {agents[first]}, 1))
-        assert len(pairs) == 2 and {agent for agent, _, _ in pairs} == {agents[first]}
+        assert len(pairs) == 2 and {agent for agent, *_ in pairs} == {agents[first]}
         assert [pair[:2] for pair in pairs] == sorted((agents[one], homes[one]) for one in (first, reader))
         lately = house.read(house.store.spoken_in(HOME_TENANT, everybody, reader))
-        assert {(agent, place) for agent, place, _ in lately} == {
+        assert {(agent, place) for agent, place, *_ in lately} == {
             (agents[one], homes[one]) for one in (reader, apart)
         }
         down = house.read(derived.downstream(HOME_TENANT, {1}, 1, 1))
@@ -79,6 +81,21 @@ def test_a_blast_goes_on_in_other_sessions_and_stays_in_its_tenant_s262(house: H
         assert house.read(derived.first_since(HOME_TENANT, 1 << 62)) is None
         assert house.read(derived.spots(HOME_TENANT, numbers=[10_000])) == []
         assert house.read(derived.troubles(HOME_TENANT, everybody, 0, 1 << 40)) == []
+
+
+def test_a_pause_where_an_agent_is_silent_is_told_apart_from_where_it_speaks_s265(house: House) -> None:
+    """S265: or whoever was paused in an old session would count as halted in those it reads now."""
+    old, new = seq(house, step("a", "alpha", "old"), step("b", "alpha", "new"))
+    act(house, interventions.pause(person(house), "old", "alpha", None, house.now()))
+    rows = house.read(house.store.rows(HOME_TENANT, "sessions"))
+    names = {row["session_no"]: row["session_id"] for row in rows}
+    agents = {row["agent_no"] for row in house.read(house.store.rows(HOME_TENANT, "agents"))}
+    found = house.read(house.store.spoken_in(HOME_TENANT, agents, new))
+    assert {names[place]: (spoke, paused) for _, place, spoke, paused in found} == {
+        "old": (False, True),
+        "new": (True, False),
+    }
+    assert old < new
 
 
 def test_two_thousand_children_and_a_circle_s264(house: House) -> None:

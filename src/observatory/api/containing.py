@@ -52,9 +52,10 @@ async def contained(house: House, who: Principal, cascade: Cascade, found: Taint
     spoke = await rooms_of(house).spoken_in(
         tenant_id, {*rooms, *holders, *(b for _, b in counts)} - {0}, MAX_SEQUENCE if first is None else first
     )
-    for number, session_no, _ in spoke:
-        rooms.setdefault(number, set()).add(session_no)
-    paused = {(session_no, number) for number, session_no, is_paused in spoke if is_paused}
+    for number, session_no, has_spoken, _ in spoke:
+        if has_spoken:  # a pause where it says nothing any more halts nobody
+            rooms.setdefault(number, set()).add(session_no)
+    paused = {(session_no, number) for number, session_no, _, is_paused in spoke if is_paused}
     halted = await _halted(house, tenant_id, rooms, paused)
     cut = await asyncio.to_thread(contain, holders, counts.keys(), halted)
     names = Names()

@@ -112,14 +112,15 @@ class Desk:
             self.reserved.difference_update(names)
 
     def is_done(self, incident: str) -> None:
-        """The operator has done their part in it."""
-        self._done.setdefault(incident, asyncio.Event()).set()
+        """The operator has done their part in it; whoever waits no more is not told, nor is the next."""
+        if incident in self._done:
+            self._done[incident].set()
 
     async def operator(self, incident: str) -> None:
         """Told of it, they are waited for, but not for ever: the mesh may run without one."""
+        self._done[incident] = asyncio.Event()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._done.setdefault(incident, asyncio.Event()).wait(), OPERATOR_S)
-        self._done.pop(incident)
+            await asyncio.wait_for(self._done[incident].wait(), OPERATOR_S)
 
     async def rest(self, seconds: float) -> None:
         """A pause of the story, shorter when it is played faster."""

@@ -48,8 +48,8 @@ class Rooms(Protocol):
 
     async def spoken_in(
         self, tenant_id: str, agents: Collection[int], after: int
-    ) -> list[tuple[int, int, bool]]:
-        """(agent, session, whether it is paused there): where these spoke from a number on, or are paused."""
+    ) -> list[tuple[int, int, bool, bool]]:
+        """(agent, session, whether it spoke there from a number on, whether it is paused there)."""
 
     async def counted_past(self, tenant_id: str, after: int, limit: int) -> dict[int, tuple[int, int]]:
         """Second → (messages, violations) of so many numbers past one: what is not folded yet."""

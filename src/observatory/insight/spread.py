@@ -48,12 +48,8 @@ class Columns:
     def of(cls, rows: Iterable[Sequence[Any]]) -> Self:
         """Out of rows, whose members stand in the order of the columns."""
         columns = list(zip(*rows, strict=True)) or [()] * len(cls.__slots__)
-        return cls.made(dict(zip(cls.__slots__, columns, strict=True)))
-
-    @classmethod
-    def made(cls, columns: dict[str, Any]) -> Self:
-        """Out of lists."""
-        return cls(*(np.array(columns[name], cls.types.get(name, np.int64)) for name in cls.__slots__))
+        named = zip(cls.__slots__, columns, strict=True)
+        return cls(*(np.array(column, cls.types.get(name, np.int64)) for name, column in named))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:

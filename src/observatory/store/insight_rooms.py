@@ -119,14 +119,14 @@ class RoomReads(SessionReads):
 
     async def spoken_in(
         self, tenant_id: str, agents: Collection[int], after: int
-    ) -> list[tuple[int, int, bool]]:
+    ) -> list[tuple[int, int, bool, bool]]:
         members = tables.members.c
-        query = select(members.agent_no, members.session_no, members.paused_ns.is_not(None)).where(
-            members.tenant_id == tenant_id,
-            any_of(members.agent_no, sorted(agents)),
-            or_(members.last_seq >= after, members.paused_ns.is_not(None)),
+        spoke, paused = members.last_seq >= after, members.paused_ns.is_not(None)
+        query = select(members.agent_no, members.session_no, spoke, paused).where(
+            members.tenant_id == tenant_id, any_of(members.agent_no, sorted(agents)), or_(spoke, paused)
         )
-        return [(row[0], row[1], bool(row[2])) for row in await self.fetch(tenant_id, query)]
+        found = await self.fetch(tenant_id, query)
+        return [(row[0], row[1], bool(row[2]), bool(row[3])) for row in found]
 
     async def counted_past(self, tenant_id: str, after: int, limit: int) -> dict[int, tuple[int, int]]:
         shape, messages = self._shape, self._shape.messages

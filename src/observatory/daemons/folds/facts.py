@@ -46,7 +46,7 @@ from observatory.projections.facts import (
 )
 from observatory.store.derived import DerivedReads
 
-KNOWN: Final = 100_000  # facts remembered over all scopes, a fact in each it is of; some 2 KB each
+KNOWN: Final = 100_000  # facts remembered over all scopes, a fact in each it is of; a fact is some 3 KB
 KNOWN_REACHES: Final = 50_000
 KNOWN_CROSSINGS: Final = 100_000
 LONGEST_SENTENCE: Final = 64  # words
