@@ -79,6 +79,7 @@ def copied(folder: Path, count: int) -> None:
     width, mask = highest - lowest + 1, (1 << 40) - 1
     low, rows = lowest & mask, f"BETWEEN {lowest} AND {highest}"
     (tenant,) = derived.execute("SELECT DISTINCT tenant_id FROM insight_steps").fetchone()
+    (place,) = derived.execute("SELECT place FROM insight_places WHERE tenant_id = ?", (tenant,)).fetchone()
     own = f"tenant_id = '{tenant}' AND seq BETWEEN {low} AND {highest & mask}"
     ((first_ns, last_ns),) = derived.execute(f"SELECT min(at_ns), max(at_ns) FROM insight_steps WHERE {own}")
     copies = max(0, (count - held + held - 1) // held)
@@ -90,7 +91,12 @@ def copied(folder: Path, count: int) -> None:
         _copy(main, "payloads", {"key": f"key + {by}"}, f"key {rows}")
         numbered = {"seq": f"seq + {by}"}
         _copy(derived, "insight_steps", numbered | {"at_ns": f"at_ns + {later}"}, own)
-        _copy(derived, "insight_documents", numbered | {"body": f"body || ' copy{copy}'"}, own)
+        body = f"body || ' copy{copy}'"
+        _copy(derived, "insight_documents", numbered | {"body": body}, own)
+        derived.execute(
+            f"INSERT INTO insight_words (rowid, body) SELECT ({place} << 40) + seq + {by}, {body} "
+            f"FROM insight_documents WHERE {own}"
+        )
         _copy(derived, "insight_vectors", numbered | {"turn": f"turn + {by}"}, own)
         if copy % 10 == 0:
             main.commit()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, Self
 
 PLACE_BITS: Final = 18
 # The upper half of the places is for facts that came when a held message was released with other content.
@@ -44,6 +44,20 @@ class FactRow(NamedTuple):
     subject: str | None
     value: str | None
     text: str
+
+
+class Claimed(NamedTuple):
+    """A fact without its words: enough to be used."""
+
+    fact_id: int
+    seq: int
+    session_no: int
+    agent_no: int
+    fact_key: int
+
+    @classmethod
+    def of(cls, row: FactRow) -> Self:
+        return cls(row.fact_id, row.seq, row.session_no, row.agent_no, row.fact_key)
 
 
 class UseRow(NamedTuple):

@@ -24,9 +24,10 @@ from sqlalchemy.pool import QueuePool
 from observatory.errors import NotDurable, StatementFailed
 from observatory.insight.seen import Finding, Put
 from observatory.store.derived import DerivedReads, ddl, mark
-from observatory.store.derived_tables import DERIVED
+from observatory.store.derived_tables import DERIVED, documents
 from observatory.store.derived_writes import sqlite_sql, writes_of
 from observatory.store.fetches import PooledFetches
+from observatory.store.insight_search_sqlite import put_documents
 from observatory.store.sqlite import forget_log
 
 log = logging.getLogger("observatory.derived")
@@ -239,12 +240,15 @@ class SqliteDerived(PooledFetches, DerivedReads):
                 sql = f"DELETE FROM {table} WHERE tenant_id = ? AND seq = ?"
                 connection.executemany(sql, [(tenant_id, number) for number in numbers])
             for one in writes.upserts:
+                if one.table == documents.name:  # last: what is written after words makes them a savepoint
+                    continue
                 sql = sqlite_sql(one.table, one.columns, one.mode)
                 connection.executemany(sql, [(tenant_id, *values) for values in one.rows])
             connection.execute(MOVE, (tenant_id, until, at_ns))
             for name, count in zip(("skipped", "unread"), passed, strict=True):
                 if count:
                     connection.execute(COUNT, (tenant_id, name, count, at_ns))
+            put_documents(connection, tenant_id, after, writes.upserts)
             self._purge(connection, any(put.purge for put in puts))
             connection.execute("COMMIT")
             if self._purging and forget_log(connection):

@@ -143,12 +143,12 @@ facts = _table(
 )
 # A step that used a fact: kind declared | exact | near, weight 0–1; `copy_id` is the fact it made of it or 0.
 # `from_no` and `from_agent` are whose fact it was: those of a session lie side by side in an index that has
-# all a spread or a blast wants of them, and who took from whom is counted without looking any fact up.
+# all a spread or a blast wants of them, and who took from whom is counted without looking any fact up. There
+# are several to a step: its number leads the key, so that new ones stand at the end.
 uses = _table(
     "uses",
-    "fact_id seq",
-    "fact_id:i! seq:i! kind:t! weight:f! agent_no:i! session_no:i! copy_id:i! from_no:i! from_agent:i!",
-    "seq",
+    "seq fact_id",
+    "seq:i! fact_id:i! kind:t! weight:f! agent_no:i! session_no:i! copy_id:i! from_no:i! from_agent:i!",
     "from_no fact_id seq kind weight session_no copy_id",
     "from_agent seq agent_no",
 )

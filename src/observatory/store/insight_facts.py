@@ -7,13 +7,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, select
 
-from observatory.insight.facts import FactFilter, FactRow, Stated, UseRow
+from observatory.insight.facts import Claimed, FactFilter, FactRow, Stated, UseRow
 from observatory.store.derived_tables import claims, facts, reach, steps, uses
 from observatory.store.fetches import MOST, portions
 from observatory.store.insight_steps import StepReads
 
 _FACT = tuple(facts.c[name] for name in FactRow._fields)
+_CLAIMED = tuple(facts.c[name] for name in Claimed._fields)
 _USE = tuple(uses.c[name] for name in UseRow._fields)
+# By the session of the fact: those of a session lie side by side.
+_OF_FACT = and_(
+    uses.c.tenant_id == facts.c.tenant_id,
+    uses.c.from_no == facts.c.session_no,
+    uses.c.fact_id == facts.c.fact_id,
+)
 SCOPES = {"session": facts.c.session_no, "agent": facts.c.agent_no, "cluster": facts.c.cluster_id}
 
 
@@ -54,12 +61,9 @@ class FactsInStore(StepReads):
         return [FactRow(*row) for row in found]
 
     async def uses_of(self, tenant_id: str, numbers: Collection[int]) -> dict[int, int]:
-        query = select(uses.c.fact_id, func.count()).where(uses.c.tenant_id == tenant_id)
-        found: dict[int, int] = {}
-        for some in portions(sorted(numbers)):
-            counted = query.where(uses.c.fact_id.in_(some)).group_by(uses.c.fact_id)
-            found |= {row[0]: row[1] for row in await self.fetch(tenant_id, counted)}
-        return found
+        query = select(facts.c.fact_id, func.count()).select_from(facts.join(uses, _OF_FACT))
+        query = query.where(facts.c.tenant_id == tenant_id).group_by(facts.c.fact_id)
+        return {row[0]: row[1] for row in await self._in(tenant_id, query, facts.c.fact_id, numbers)}
 
     async def uses_at(self, tenant_id: str, numbers: Collection[int]) -> list[UseRow]:
         query = select(*_USE).where(uses.c.tenant_id == tenant_id)
@@ -95,8 +99,7 @@ class FactsInStore(StepReads):
     ) -> list[Stated]:
         # An agent that adds a text again makes no new fact: its step is a use of its own, of full weight.
         again = and_(
-            uses.c.tenant_id == tenant_id,
-            uses.c.fact_id == facts.c.fact_id,
+            _OF_FACT,
             uses.c.agent_no == facts.c.agent_no,
             uses.c.kind == "exact",
             uses.c.weight == 1.0,
@@ -146,13 +149,18 @@ class FactsInStore(StepReads):
             rows.sort()
         return found
 
-    async def first_claims(self, tenant_id: str, keys: Collection[int]) -> dict[int, FactRow]:
+    async def ever_added(self, tenant_id: str, keys: Collection[int]) -> set[int]:
+        """Which of these texts there are facts of, anywhere."""
+        query = select(facts.c.fact_key).distinct().where(facts.c.tenant_id == tenant_id)
+        return {row[0] for row in await self._in(tenant_id, query, facts.c.fact_key, keys)}
+
+    async def first_claims(self, tenant_id: str, keys: Collection[int]) -> dict[int, Claimed]:
         """Claim key -> the fact it stands for, if that is still there."""
         mine = and_(facts.c.tenant_id == tenant_id, facts.c.fact_id == claims.c.fact_id)
-        query = select(claims.c.claim_key, *_FACT).select_from(claims.join(facts, mine))
+        query = select(claims.c.claim_key, *_CLAIMED).select_from(claims.join(facts, mine))
         query = query.where(claims.c.tenant_id == tenant_id)
         return {
-            row[0]: FactRow(*row[1:]) for row in await self._in(tenant_id, query, claims.c.claim_key, keys)
+            row[0]: Claimed(*row[1:]) for row in await self._in(tenant_id, query, claims.c.claim_key, keys)
         }
 
     async def reaches(self, tenant_id: str, agents: Collection[int]) -> dict[int, tuple[str, str]]:

@@ -1,15 +1,23 @@
-"""The word index on SQLite: FTS5 without content of its own, kept by triggers on the documents.
+"""The word index on SQLite: FTS5 without content of its own.
 
-A row's id is the tenant's place and the message's number, so that a tenant's words are one range of it and
-the newest hits come first without sorting. The documents hold only words (insight/words.py) with a space
-between; whatever is no space is therefore part of a word here.
+New documents' words are put into it by hand: a trigger costs four times as much, for it makes each of them a
+savepoint of the index. Documents that change or go are few: triggers take their words out. A row's id is the
+tenant's place and the message's number, so that a tenant's words are one range of it and the newest hits come
+first without sorting. The documents hold only words (insight/words.py) with a space between; whatever is no
+space is therefore part of a word here.
 """
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
 from sqlalchemy import BigInteger, Subquery, Text, bindparam, column, text
 
 from observatory.insight.search import Term, Wanted
+from observatory.store.derived_tables import documents
+from observatory.store.derived_writes import Upsert
 from observatory.store.keys import SEQ_BITS, SEQ_MASK
 
 
@@ -21,24 +29,46 @@ def _row(which: str) -> str:
 
 PUT = f"INSERT INTO insight_words (rowid, body) VALUES ({_row('new')}, new.body);"
 TAKE = f"INSERT INTO insight_words (insight_words, rowid, body) VALUES ('delete', {_row('old')}, old.body);"
-MEET = (
-    "INSERT INTO insight_places (tenant_id) SELECT new.tenant_id "
-    "WHERE NOT EXISTS (SELECT 1 FROM insight_places WHERE tenant_id = new.tenant_id);"
-)
 DDL = (
     "CREATE TABLE insight_places (place INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL UNIQUE)",
     "CREATE VIRTUAL TABLE insight_words USING fts5(body, content='', columnsize=0, "
     "tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* S* P* Co Cn'\")",
-    f"CREATE TRIGGER insight_words_put AFTER INSERT ON insight_documents BEGIN {MEET} {PUT} END",
     f"CREATE TRIGGER insight_words_take AFTER DELETE ON insight_documents BEGIN {TAKE} END",
     "CREATE TRIGGER insight_words_change AFTER UPDATE ON insight_documents WHEN old.body <> new.body "
     f"BEGIN {TAKE} {PUT} END",
 )
+NAME = documents.name
+ADD = "INSERT INTO insight_documents (tenant_id, seq, meant, body) VALUES (?, ?, ?, ?)"
+CHANGE = "UPDATE insight_documents SET meant = ?, body = ? WHERE tenant_id = ? AND seq = ?"
+ADD_WORDS = "INSERT INTO insight_words (rowid, body) VALUES (?, ?)"
+KNOWN_PLACE = "SELECT place FROM insight_places WHERE tenant_id = ?"
+NEW_PLACE = "INSERT INTO insight_places (tenant_id) VALUES (?)"
 PLACE = f"((SELECT place FROM insight_places WHERE tenant_id = :of_tenant) << {SEQ_BITS})"
 HITS = (
     f"SELECT rowid & {SEQ_MASK} AS seq FROM insight_words WHERE insight_words MATCH :words "
     f"AND rowid > {PLACE} + :past AND rowid <= {PLACE} + :upto ORDER BY rowid DESC LIMIT :most"
 )
+
+
+def put_documents(
+    connection: sqlite3.Connection, tenant_id: str, after: int, upserts: Iterable[Upsert]
+) -> None:
+    """Those of them that are documents; one numbered up to `after` may be there already."""
+    given = (
+        dict(zip(one.columns, row, strict=True)) for one in upserts if one.table == NAME for row in one.rows
+    )
+    made = {row["seq"]: (row["meant"], row["body"]) for row in given}
+    new = [
+        (seq, *words)
+        for seq, words in made.items()
+        if seq > after or not connection.execute(CHANGE, (*words, tenant_id, seq)).rowcount
+    ]
+    if not new:
+        return
+    row = connection.execute(KNOWN_PLACE, (tenant_id,)).fetchone()
+    place: Any = row[0] if row else connection.execute(NEW_PLACE, (tenant_id,)).lastrowid
+    connection.executemany(ADD, [(tenant_id, *one) for one in new])
+    connection.executemany(ADD_WORDS, [(place << SEQ_BITS | seq, body) for seq, _, body in new])
 
 
 def hits(tenant_id: str, wanted: Wanted, after: int, until: int, most: int) -> Subquery:

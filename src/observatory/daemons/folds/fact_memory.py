@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from observatory.insight.facts import FactRow
+from observatory.insight.facts import Claimed, FactRow
 from observatory.insight.seen import Seen
 from observatory.projections.facts import (
     EMPTY,
@@ -31,14 +31,17 @@ CANDIDATES: Final = 64  # facts a text is compared with
 ROOMS, MAIL = 8, 8
 RANK: Final = {"declared": 3, "exact": 2, "near": 1}
 _MASK: Final = (1 << 64) - 1
+_HERE: Final = (1 << 40) - 1  # the bits that tell the places of a text apart
 
 
 def claim_key(fact_key: int, kind: int, place: int) -> int:
-    """The key of a text at a place: 0 a session, 1 an agent, 2 a cluster. Whoever finds by it compares."""
+    """The key of a text at a place: 0 a session, 1 an agent, 2 a cluster. Whoever finds by it compares.
+
+    Its first bits are the text's: all places of a text lie side by side, on one page of the index.
+    """
     mixed = (fact_key ^ (place * 0x9E3779B97F4A7C15)) & _MASK
     mixed = ((mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9 + kind) & _MASK
-    mixed ^= mixed >> 29
-    return mixed - (1 << 64) if mixed >> 63 else mixed
+    return fact_key & ~_HERE | (mixed ^ (mixed >> 29)) & _HERE
 
 
 @lru_cache(maxsize=4_096)
@@ -205,14 +208,14 @@ class Use(NamedTuple):
     from_agent: int
 
 
-def note(uses: dict[int, Use], held: Held, kind: str, weight: float, copy_id: int = 0) -> None:
+def note(uses: dict[int, Use], fact: FactRow | Claimed, kind: str, weight: float, copy_id: int = 0) -> None:
     """Of several ways to have used a fact the surest counts."""
-    use = Use(kind, weight, copy_id, held.row.session_no, held.row.agent_no)
-    before = uses.get(held.row.fact_id)
+    use = Use(kind, weight, copy_id, fact.session_no, fact.agent_no)
+    before = uses.get(fact.fact_id)
     if before is not None:
         best = max(before, use, key=lambda one: (RANK[one.kind], one.weight))
         use = best._replace(copy_id=before.copy_id or copy_id)
-    uses[held.row.fact_id] = use
+    uses[fact.fact_id] = use
 
 
 def use_row(seq: int, fact_id: int, seen: Seen, use: Use) -> dict[str, Any]:

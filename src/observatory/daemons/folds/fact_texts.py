@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from observatory.insight.seen import Seen
-from observatory.projections.facts import key_of, normalise, words_of
+from observatory.projections.facts import (
+    SHORT,
+    Claim,
+    canonical,
+    claim_of,
+    denials,
+    flat,
+    key_of,
+    normalise,
+    words_of,
+)
 
+LONGEST_SENTENCE: Final = 64  # words
 PIECE: Final = 8_192  # characters of one text that are looked through
 MOST_TEXTS: Final = 1_000  # of one message, read and added each: the first ones
 Spoken = tuple[str, int, list[str]]  # the text, its key, its words
 Both = tuple[list[Spoken], list[Spoken]]  # read, added
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+
+
+class Said:
+    """A text as facts are looked for in it."""
+
+    __slots__ = ("_claims", "_text", "denials", "flat", "parts")
+
+    def __init__(self, text: str) -> None:
+        words = words_of(text)
+        self.parts, self.flat, self.denials = canonicals(words), flat(words), denials(words)
+        self._text = text
+        self._claims: list[Claim] | None = None
+
+    def claims(self) -> list[Claim]:
+        """Of its sentences, those that are neither too short nor too long to be compared in sense."""
+        if self._claims is None:
+            sentences = ((one, words_of(one)) for one in _SENTENCE.split(self._text))
+            self._claims = [
+                claim_of(one, words) for one, words in sentences if 3 <= len(words) <= LONGEST_SENTENCE
+            ]
+        return self._claims
+
+
+_said_again = lru_cache(maxsize=8_192)(Said)
+
+
+def said(text: str) -> Said:
+    return _said_again(text) if len(text) <= SHORT else Said(text)  # agents say the same again and again
+
+
+def canonicals(words: Iterable[str]) -> set[str]:
+    return {part for word in set(words) for part in canonical(word)}
 
 
 def strings(seen: Seen) -> Both:
