@@ -32,6 +32,9 @@ log = logging.getLogger("observatory.analyst")
 NICE = 10
 GRACE_S = 0.75
 POLL_S = 1.0  # where commits are told of
+# Messages of one transaction, when so many wait. A page of an index is written once in each, however many of
+# them touch it, and in a file that costs more than the folding; a server has other things to write meanwhile.
+PAGE_IN_FILE = 2_000
 
 
 async def analyse(settings: Settings) -> None:
@@ -59,7 +62,7 @@ async def analyse(settings: Settings) -> None:
             own = SqliteDerived(beside(path))
             await own.start()
             stack.push_async_callback(own.stop)
-            await Projector(lite, own, all_folds(own, lite)).run()
+            await Projector(lite, own, all_folds(own, lite), page=PAGE_IN_FILE).run()
 
 
 async def _until_told(settings: Settings) -> None:

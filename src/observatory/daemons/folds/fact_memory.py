@@ -7,7 +7,7 @@ any time. A scope keeps its last facts (`MOST`), found by text, by word and by w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -237,11 +237,14 @@ def crossing(from_no: int, session_no: int) -> dict[str, Any]:
     return {"from_no": from_no, "session_no": session_no, "parent_key": 0, "seq": 0, "kind": "use"}
 
 
-def likely(scopes: list[Reached], said: set[str]) -> Iterator[Held]:
+def likely(scopes: list[Reached], said: set[str]) -> list[Held]:
+    """Facts that a text with these words may repeat: it has all they need."""
     found: dict[int, Held] = {}
     for scope, until, _, _ in scopes:
-        for anchor in scope.anchors.keys() & said:
-            for held in scope.anchors[anchor]:
-                if held.row.seq <= until and held.need <= said:
-                    found[held.row.fact_id] = held
-    return iter(sorted(found.values(), key=lambda held: held.row.fact_id)[:CANDIDATES])
+        anchors = scope.anchors
+        for anchor in anchors.keys() & said:
+            for held in anchors[anchor]:
+                row = held.row
+                if row.fact_id not in found and row.seq <= until and held.need <= said:
+                    found[row.fact_id] = held
+    return sorted(found.values(), key=lambda held: held.row.fact_id)[:CANDIDATES]
