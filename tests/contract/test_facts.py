@@ -9,7 +9,7 @@ import pytest
 
 from observatory.daemons.folds import fact_memory
 from observatory.daemons.folds import facts as facts_fold
-from observatory.gateway import gates, interventions
+from observatory.gateway import gates, interventions, shredding
 from observatory.insight.facts import FactFilter, fact_name, fact_number
 from observatory.insight.spread import HELD, LINK_KINDS, READ, STATES, Spread
 from observatory.projections.facts import key_of, normalise
@@ -176,10 +176,11 @@ def random_record(house: House, seed: int, size: int = 70) -> None:
 def test_facts_are_the_same_in_any_batch_size(
     house: House, monkeypatch: pytest.MonkeyPatch, most: int, known: int
 ) -> None:
-    """S244: also when scopes remember only a few facts, and when few scopes are remembered."""
+    """S244: also when scopes remember only a few facts, and when few scopes and claims are remembered."""
     for room in (fact_memory, facts_fold):
         monkeypatch.setattr(room, "MOST", (most, max(3, most // 8), most))
     monkeypatch.setattr(facts_fold, "KNOWN", known)
+    monkeypatch.setattr(facts_fold, "KNOWN_CLAIMS", known)
     random_record(house, 7)
     tables = ("insight_facts", "insight_uses", "insight_claims", "insight_reach")
     shapes = []
@@ -191,6 +192,33 @@ def test_facts_are_the_same_in_any_batch_size(
     assert shapes[0]["insight_facts"] and shapes[0]["insight_uses"]
     for name in tables:
         assert shapes[0][name] == shapes[1][name] == shapes[2][name], name
+
+
+def test_who_made_a_claim_first_is_remembered_until_that_is_shredded(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S246, S450: what the analyst remembers of older claims is what the store would say."""
+    monkeypatch.setattr(facts_fold, "MOST", (2, 2, 2))
+    others = [f"Shelf {number} holds {number * 7} crates" for number in range(4)]
+    with Analyst(house) as analyst:
+        folds = analyst.folds()  # the same ones: what they remember stays
+
+        def read_by(name: str) -> list[int]:
+            (number,) = seq(house, step(name, "reader", read=[FACT]))
+            analyst.catch_up(folds=folds)
+            return [row["fact_id"] for row in analyst.table("insight_uses") if row["seq"] == number]
+
+        assert read_by("too-early") == []
+        first = seq(house, step("a", added=[FACT]))[0]
+        house.send(step("b", "beta", added=others))
+        analyst.catch_up(folds=folds)
+        assert read_by("c") == read_by("d") == [fact_number(first, 0)]
+        house.submit(shredding.shred(house.admin(), [first], "asked for", house.now()))
+        analyst.catch_up(folds=folds)
+        assert read_by("e") == []
+        again = seq(house, step("f", "beta", added=[FACT]))[0]
+        house.send(step("g", "beta", added=[f"{other} more" for other in others]))
+        assert read_by("h") == [fact_number(again, 0)]
 
 
 def test_a_rewritten_message_makes_the_facts_it_was_released_with_and_a_rejected_one_none(

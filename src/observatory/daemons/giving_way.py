@@ -11,7 +11,7 @@ from __future__ import annotations
 FAR = 5_000  # messages
 TOO_MUCH = 2.0  # times what is folded in the same time
 RESTS = 3.0  # times as long as it worked
-LONGEST_S = 1.0
+LONGEST_S = 4.0
 
 
 class GivingWay:

@@ -34,7 +34,7 @@ from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
 from observatory.store.keys import SEQ_MASK
 from observatory.store.shapes import Shape
 
-PAGE_BYTES = 16_000_000  # of content in a page, its last message aside: memory is bounded
+PAGE_BYTES = 4_000_000  # of content in a page, its last message aside: memory is bounded
 MESSAGE, TRACE = Committed._fields.index("message_id"), -1  # places in a row
 NOWHERE = (0, None)
 

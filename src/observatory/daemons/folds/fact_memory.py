@@ -116,6 +116,10 @@ class Scope:
             self._remove(self.facts.popleft())
             self.whole = False
 
+    def has_room(self, coming: int) -> bool:
+        """Whether it is whole, and stays so with so many more."""
+        return self.whole and len(self.facts) + coming <= self.most
+
     def drop(self, seq: int) -> None:
         """A step's facts were replaced."""
         for held in [held for held in self.facts if held.row.seq == seq]:

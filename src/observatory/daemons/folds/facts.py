@@ -9,7 +9,7 @@ its hold ends.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final
 
 from observatory.daemons.folds.fact_memory import MOST, Held, Reach, Scope, claim_key, heard_at, place_of
@@ -127,19 +127,24 @@ class Facts:
         if sum(map(len, self._first.values())) > KNOWN_CLAIMS:
             self._first.clear()
         first = self._first.setdefault(tenant_id, {})
-        coming = sum(len(added) for _, added in spoken.values())
-        wanted: dict[int, set[int]] = {}  # of each text, its keys at these places
+        coming: Counter[tuple[int, int]] = Counter()
+        for seen in said:
+            for place in heard_at(seen):
+                coming[place] += len(spoken[id(seen)][1])
+        asked: list[tuple[set[int], list[tuple[int, int]]]] = []  # texts, and places that may not know them
         for seen in said:
             texts = {one[1] for part in spoken[id(seen)] for one in part}
-            for kind, place in self._within[id(seen)] if texts else ():
-                scope = self._scopes[tenant_id, kind, place]
-                if not scope.whole or len(scope.facts) + coming > scope.most:
-                    for text in texts:
-                        key = claim_key(text, kind, place)
-                        if key not in first:
-                            wanted.setdefault(text, set()).add(key)
-        if not wanted:
-            return
-        first.update((key, None) for keys in wanted.values() for key in keys)
-        told = await self._derived.ever_added(tenant_id, wanted)  # most texts are new everywhere
-        first.update(await self._derived.first_claims(tenant_id, set().union(*(wanted[one] for one in told))))
+            doubtful = [
+                place
+                for place in (self._within[id(seen)] if texts else ())
+                if not self._scopes[tenant_id, *place].has_room(coming[place])
+            ]
+            if doubtful:
+                asked.append((texts, doubtful))
+        # Most texts are new everywhere: then no place needs to be asked for them.
+        told = await self._derived.ever_added(tenant_id, set().union(*(texts for texts, _ in asked)))
+        wanted = {
+            claim_key(text, *place) for texts, places in asked for text in texts & told for place in places
+        } - first.keys()
+        first.update(dict.fromkeys(wanted))
+        first.update(await self._derived.first_claims(tenant_id, wanted))
