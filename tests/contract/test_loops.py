@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from observatory.daemons.folds.loops import Loops
+from observatory.daemons.folds.steps import Steps
 from observatory.gateway import detectors
 from observatory.state import HOME_TENANT
 from tests.contract.analysis import Analyst
@@ -97,12 +98,27 @@ def test_memory_is_bounded_and_what_was_dropped_is_read_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S196: with room for one agent only, three that go round are found all the same."""
-    monkeypatch.setattr("observatory.daemons.folds.loops.WATCHES", 1)
-    monkeypatch.setattr("observatory.daemons.folds.loops.SESSIONS", 1)
+    monkeypatch.setattr("observatory.daemons.folds.loops.KEPT", 1)
+    monkeypatch.setattr("observatory.daemons.folds.loops.KNOWN", 1)
     with Analyst(house) as analyst:
-        fold = Loops(house.store)
+        fold = Loops(analyst.derived, house.store)
         for number in range(6):
             for agent in ("alpha", "beta", "gamma"):
                 house.send(log(number, agent))
-                analyst.catch_up(folds=[fold])
+                analyst.catch_up(folds=[Steps(analyst.derived), fold])
         assert sorted(found(analyst)) == [("loop_detected", name) for name in ("alpha", "beta", "gamma")]
+        assert len(fold._watches) <= 1 and len(fold._crowds) <= 1
+
+
+def test_what_is_counted_as_kept_is_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S196: steps are counted, not agents, for a long watch weighs as much as many short ones."""
+    monkeypatch.setattr("observatory.daemons.folds.loops.KEPT", 40)
+    with Analyst(house) as analyst:
+        fold = Loops(analyst.derived, house.store)
+        for number in range(24):
+            house.send(log(number), log(number, f"agent-{number}", tool_input=f"page {number}"))
+            analyst.catch_up(3, folds=[Steps(analyst.derived), fold])
+            assert fold._kept == sum(len(one) + 1 for one in fold._watches.values())
+            assert fold._known == sum(len(one) + 1 for one in fold._crowds.values())
+        assert len(fold._watches) > 5, "of the short ones many fit"
+        assert ("loop_detected", "alpha") in found(analyst)

@@ -86,6 +86,10 @@ class Watch:
         self._mused = 0  # the last thoughts, with neither between them
         self.active: Verdict | None = None
 
+    def __len__(self) -> int:
+        """How much it keeps: steps and facts."""
+        return len(self._calls) + len(self._thoughts) + len(self._facts)
+
     def push(self, seq: int, step: Step, rules: LoopSettings, child: bool = False) -> Verdict | None:
         """One more step; `child`: it set an agent to work that was not there before."""
         if not rules.on:

@@ -26,7 +26,7 @@ def all_folds(derived: DerivedReads, past: Past) -> list[Fold]:
         Traffic(derived),
         SessionLines(derived),
         Alerts(),
-        Loops(past),
+        Loops(derived, past),
         Causes(derived, past),
         Facts(derived),
         Documents(),

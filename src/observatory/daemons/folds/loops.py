@@ -9,6 +9,7 @@ whoever took it. Rules S192 to S196.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from observatory.daemons.folds.steps import key_of
 from observatory.daemons.reading import content_of
 from observatory.gateway.fingerprint import step_of
 from observatory.gateway.loops import REPLAY, Verdict, Watch
@@ -27,10 +29,13 @@ from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import Envelope
 from observatory.protocol.rulebook import DetectorSettings, LoopSettings
 from observatory.protocol.steps import step_name
+from observatory.store.derived import DerivedReads
 
-WATCHES: Final = 5_000
-SESSIONS: Final = 2_000
-CROWD: Final = 200  # the last steps of a session whose author is known
+KEPT: Final = (
+    250_000  # steps and facts over all watches: some 5,000 long ones, or many short; one is 1 to 2 KB
+)
+KNOWN: Final = 500_000  # steps over all sessions whose author is known; one is some 150 bytes
+CROWD: Final = 200  # the last of them in a session
 RULES_S: Final = 2.0
 KNOB: Final = "detectors"
 
@@ -43,17 +48,20 @@ class Crowd:
     __slots__ = ("births", "is_whole", "met", "owners")
 
     def __init__(self) -> None:
-        self.owners: OrderedDict[str, str] = OrderedDict()  # step → agent
+        self.owners: dict[int, str] = {}  # key of a step's name → agent, in the order of the steps
         self.births: deque[tuple[int, str]] = deque(maxlen=CROWD)  # number of the child's step, whose child
         self.met: set[str] = set()
         self.is_whole = True  # nothing of the session was left unread
 
-    def steps(self, agent_id: str, name: str) -> None:
-        self.owners[name] = agent_id
-        if len(self.owners) > CROWD:
-            self.owners.popitem(last=False)
+    def __len__(self) -> int:
+        return len(self.owners)
 
-    def born(self, seq: int, agent_id: str, parents: Iterable[str]) -> str | None:
+    def steps(self, agent_id: str, key: int) -> None:
+        self.owners[key] = sys.intern(agent_id)
+        if len(self.owners) > CROWD:
+            del self.owners[next(iter(self.owners))]
+
+    def born(self, seq: int, agent_id: str, parents: Iterable[int]) -> str | None:
         """Whose child a new agent is."""
         for parent in parents:
             owner = self.owners.get(parent)
@@ -66,17 +74,23 @@ class Crowd:
 class Loops:
     name = "loops"
 
-    def __init__(self, past: Past, clock: Callable[[], float] = time.monotonic) -> None:
-        self._past, self._clock = past, clock
+    def __init__(
+        self, derived: DerivedReads, past: Past, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._derived, self._past, self._clock = derived, past, clock
         self._watches: OrderedDict[Key, Watch] = OrderedDict()
         self._crowds: OrderedDict[tuple[str, str], Crowd] = OrderedDict()
+        self._kept = self._known = 0  # of the watches, of the crowds
         self._rules: dict[str, tuple[float, LoopSettings]] = {}
 
     def forget(self) -> None:
         self._watches.clear()
         self._crowds.clear()
+        self._kept = self._known = 0
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+        self._make_room()
+        await self._begin(batch)
         found: list[Finding] = []
         rules = await self._current(batch.tenant_id)
         for seen in batch.messages:
@@ -84,13 +98,38 @@ class Loops:
                 continue
             crowd = await self._crowd(batch, seen.session_id)
             watch, is_new = await self._watch(batch, seen, crowd, rules)
-            owner = crowd.born(seen.seq, seen.agent_id, seen.parents) if is_new else None
+            owner = None
+            if is_new:
+                owner = crowd.born(seen.seq, seen.agent_id, _keys(batch.tenant_id, seen.parents))
             parent = self._watches.get((batch.tenant_id, seen.session_id, owner)) if owner else None
-            if owner and parent:
+            if owner and parent is not None:
                 _tell(found, seen, owner, parent.progressed(seen.seq))
-            crowd.steps(seen.agent_id, seen.name)
+            before = len(crowd), len(watch)
+            crowd.steps(seen.agent_id, key_of(batch.tenant_id, seen.name))
             _tell(found, seen, seen.agent_id, _push(watch, seen.seq, seen.log, seen.envelope, rules))
+            self._known += len(crowd) - before[0]
+            self._kept += len(watch) - before[1]
         return [], found
+
+    def _make_room(self) -> None:
+        """What was wanted longest ago goes first; between batches: what is in one cannot be read yet."""
+        while self._kept > KEPT and self._watches:
+            self._kept -= len(self._watches.popitem(last=False)[1]) + 1
+        while self._known > KNOWN and self._crowds:
+            self._known -= len(self._crowds.popitem(last=False)[1]) + 1
+
+    async def _begin(self, batch: Batch) -> None:
+        """Sessions that begin with this batch: of them nothing has to be read, and there are many."""
+        tenant_id = batch.tenant_id
+        asked = {
+            seen.session_no: seen.session_id
+            for seen in batch.messages
+            if seen.session_id and (tenant_id, seen.session_id) not in self._crowds
+        }
+        begun = await self._derived.begun(tenant_id, asked) if asked else set()
+        for number in asked.keys() - begun:
+            self._crowds[tenant_id, asked[number]] = Crowd()
+            self._known += 1
 
     async def _current(self, tenant_id: str) -> LoopSettings:
         """As set by the operators, at most some seconds ago."""
@@ -112,8 +151,6 @@ class Loops:
             self._crowds.move_to_end(key)
             return crowd
         crowd = self._crowds[key] = Crowd()
-        if len(self._crowds) > SESSIONS:
-            self._crowds.popitem(last=False)
         where = MessageFilter(before=batch.after + 1, session_id=session_id)
         read = await self._past.messages(batch.tenant_id, where, CROWD, True)
         crowd.is_whole = len(read) < CROWD
@@ -125,8 +162,10 @@ class Loops:
             if agent_id not in crowd.met:
                 crowd.met.add(agent_id)
                 if crowd.is_whole or not await self._before(batch.tenant_id, session_id, agent_id, old):
-                    crowd.born(old.sequence_number, agent_id, (old.parents or "").split("\n"))
-            crowd.steps(agent_id, _name(old))
+                    parents = _keys(batch.tenant_id, (old.parents or "").split("\n"))
+                    crowd.born(old.sequence_number, agent_id, parents)
+            crowd.steps(agent_id, key_of(batch.tenant_id, _name(old)))
+        self._known += len(crowd) + 1
         return crowd
 
     async def _before(self, tenant_id: str, session_id: str, agent_id: str, old: StoredMessage) -> bool:
@@ -141,8 +180,7 @@ class Loops:
             self._watches.move_to_end(key)
             return watch, False
         watch = self._watches[key] = Watch()
-        if len(self._watches) > WATCHES:
-            self._watches.popitem(last=False)
+        self._kept += 1
         if crowd.is_whole and seen.agent_id not in crowd.met:
             crowd.met.add(seen.agent_id)
             return watch, True
@@ -157,7 +195,12 @@ class Loops:
                 _push(watch, old.sequence_number, log, envelope, rules)
         if births and births[-1] < seen.seq:
             watch.progressed(births[-1])
+        self._kept += len(watch)
         return watch, not past
+
+
+def _keys(tenant_id: str, names: Iterable[str]) -> list[int]:
+    return [key_of(tenant_id, name) for name in names if name]
 
 
 def _name(old: StoredMessage) -> str:
