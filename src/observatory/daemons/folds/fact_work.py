@@ -1,4 +1,4 @@
-"""One batch of the fold of facts: scopes and reaches as they are when each message comes (rules S243–S247).
+"""One batch of the fold of facts: scopes as they are when each message comes (rules S243–S247).
 
 Law: a step is linked to the first fact within reach that says the same; what it merely mentions is linked to
 every fact within reach that says so. What is compared is compared once a text, however many added it.
@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from observatory.daemons.folds.fact_memory import (
     Held,
-    Reach,
     Reached,
     Scope,
     Use,
@@ -32,23 +31,31 @@ MOST_SENTENCES: Final = 1_000  # of one step that are compared in sense
 IN_TEXT: Final = 0.9
 
 
+# Of each message, by `id`: kind and number of the places within its reach, and up to which number.
+Within = dict[int, list[tuple[int, int, int]]]
+
+
+def is_said(seen: Seen) -> bool:
+    """Whether it makes facts, and uses some."""
+    return (seen.log is not None or seen.envelope is not None) and seen.state not in ("refused", "rejected")
+
+
 class Work:
     def __init__(
         self,
         tenant_id: str,
         scopes: Mapping[tuple[str, int, int], Scope],
-        reaches: dict[tuple[str, int], Reach],
+        within: Within,
         first: dict[int, Claimed | None],
         before: dict[int, list[FactRow]],
         crossed: set[tuple[str, int, int]],
     ) -> None:
-        self.tenant_id, self.scopes, self.reaches = tenant_id, scopes, reaches
+        self.tenant_id, self.scopes, self.within = tenant_id, scopes, within
         self.first, self.before, self.crossed = first, before, crossed
         self.facts: dict[int, list[FactRow]] = {}
         self.uses: dict[int, dict[int, tuple[Seen, Use]]] = {}
         self.claims: dict[int, int] = {}
         self.crossings: list[dict[str, Any]] = []
-        self.changed: set[int] = set()
         self.cleared: set[int] = set()
 
     def puts(self) -> list[Put]:
@@ -64,16 +71,19 @@ class Work:
             Put("insight_uses", uses, clear=clear),
             Put("insight_claims", [{"claim_key": k, "fact_id": v} for k, v in self.claims.items()]),
             Put("insight_crossings", self.crossings),
-            Put("insight_reach", [self.reaches[self.tenant_id, no].row(no) for no in sorted(self.changed)]),
         ]
         return [put for put in made if put.rows or put.clear]
 
-    def take(self, seen: Seen, spoken: Both) -> None:
+    def take(self, seen: Seen, spoken: Both | None) -> None:
+        """The next message, with its texts if it says anything."""
         if seen.revised:
             self._clear(seen)
-        if (seen.log is None and seen.envelope is None) or seen.state in ("refused", "rejected"):
+        if spoken is None:
             return
-        scopes = self._reached(seen)
+        scopes = [
+            Reached(self.scopes[self.tenant_id, kind, place], until, kind, place)
+            for kind, place, until in self.within[id(seen)]
+        ]
         read, added = spoken
         uses: dict[int, Use] = {}
         for one in read:
@@ -94,8 +104,6 @@ class Work:
         if seen.revised:
             for kind, place in heard_at(seen):
                 self.scopes[self.tenant_id, kind, place].sort()
-        else:
-            self._heard(seen)
 
     def _cross(self, session_no: int, uses: dict[int, Use]) -> None:
         """That a session used facts of others stays so, whatever becomes of the use."""
@@ -104,19 +112,6 @@ class Work:
             if use.from_no != session_no and pair not in self.crossed:
                 self.crossed.add(pair)
                 self.crossings.append(crossing(use.from_no, session_no))
-
-    def _reached(self, seen: Seen) -> list[Reached]:
-        """Its own session, agent and cluster first; then rooms, then who wrote to it, up to the letter."""
-        before = seen.seq - 1
-        places = [(kind, place, before) for kind, place in heard_at(seen)]
-        reach = self.reaches.get((self.tenant_id, seen.agent_no))
-        if reach is not None:
-            places += [(0, room, before) for room in reach.rooms if room != seen.session_no]
-            places += [(1, sender, min(before, seq)) for sender, seq in reach.mail.items()]
-        return [
-            Reached(self.scopes[self.tenant_id, kind, place], until, kind, place)
-            for kind, place, until in places
-        ]
 
     def _clear(self, seen: Seen) -> None:
         self.before.setdefault(seen.seq, []).extend(self.facts.pop(seen.seq, ()))
@@ -247,12 +242,3 @@ class Work:
                 self.claims[key] = row.fact_id
                 self.first[key] = Claimed.of(row)
             scope.add(held)
-
-    def _heard(self, seen: Seen) -> None:
-        if not seen.agent_no:
-            return
-        if seen.session_no and self.reaches[self.tenant_id, seen.agent_no].spoke(seen.session_no):
-            self.changed.add(seen.agent_no)
-        if seen.recipient_no and seen.recipient_no != seen.agent_no:
-            self.reaches[self.tenant_id, seen.recipient_no].heard(seen.agent_no, seen.seq)
-            self.changed.add(seen.recipient_no)

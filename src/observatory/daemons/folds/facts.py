@@ -14,7 +14,7 @@ from typing import Final
 
 from observatory.daemons.folds.fact_memory import MOST, Held, Reach, Scope, claim_key, heard_at, place_of
 from observatory.daemons.folds.fact_texts import Both, strings
-from observatory.daemons.folds.fact_work import Work
+from observatory.daemons.folds.fact_work import Within, Work, is_said
 from observatory.daemons.folds.search import shredded_by
 from observatory.insight.facts import Claimed, FactRow
 from observatory.insight.seen import Batch, Finding, Put, Seen
@@ -37,7 +37,6 @@ class Facts:
         # Where claims were first made, of each tenant by key: what was looked up, or made. None: nowhere.
         self._first: dict[str, dict[int, Claimed | None]] = {}
         self._before: dict[int, list[FactRow]] = {}  # what messages that are seen again had added
-        self._within: dict[int, set[tuple[int, int]]] = {}
         self._crossed: set[tuple[str, int, int]] = set()  # tenant, sessions: told of already
 
     def forget(self) -> None:
@@ -47,38 +46,68 @@ class Facts:
         self._crossed.clear()
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
-        said = [seen for seen in batch.messages if seen.log is not None or seen.envelope is not None]
+        tenant_id = batch.tenant_id
+        said = [seen for seen in batch.messages if is_said(seen)]
         spoken = {id(seen): strings(seen) for seen in said}
-        await self._recall(batch, said)
-        await self._look_up(batch.tenant_id, said, spoken)
-        first = self._first[batch.tenant_id]
-        work = Work(batch.tenant_id, self._scopes, self._reaches, first, self._before, self._crossed)
+        await self._meet(tenant_id, said)
+        within, changed = self._walk(tenant_id, said)
+        await self._recall(batch, said, within)
+        await self._look_up(tenant_id, said, spoken, within)
+        first = self._first[tenant_id]
+        work = Work(tenant_id, self._scopes, within, first, self._before, self._crossed)
         orders = [(event.seq, gone) for event in batch.events if (gone := shredded_by(event))]
         for seen in batch.messages:
             while orders and not seen.revised and orders[0][0] < seen.seq:
                 work.shred(orders.pop(0)[1])
-            work.take(seen, spoken.get(id(seen), ([], [])))
+            work.take(seen, spoken.get(id(seen)))
         for _, gone in orders:
             work.shred(gone)
         if work.cleared:  # what was first may be gone: another one is
-            del self._first[batch.tenant_id]
-        return work.puts(), []
+            del self._first[tenant_id]
+        reaches = [self._reaches[tenant_id, number].row(number) for number in sorted(changed)]
+        return [*work.puts(), Put("insight_reach", reaches)] if reaches else work.puts(), []
 
-    async def _recall(self, batch: Batch, said: list[Seen]) -> None:
-        tenant_id = batch.tenant_id
+    async def _meet(self, tenant_id: str, said: list[Seen]) -> None:
+        """What those who speak or are spoken to could have heard so far."""
         if len(self._reaches) > KNOWN_REACHES:
             self._reaches.clear()
-        if len(self._crossed) > KNOWN_CROSSINGS:
-            self._crossed.clear()
         agents = {number for seen in said for number in (seen.agent_no, seen.recipient_no) if number}
         unknown = {number for number in agents if (tenant_id, number) not in self._reaches}
         if unknown:
             reaches = await self._derived.reaches(tenant_id, unknown)
             for number in unknown:
                 self._reaches[tenant_id, number] = Reach(*reaches.get(number, ("", "")))
-        self._within = self._could_reach(tenant_id, said)
+
+    def _walk(self, tenant_id: str, said: list[Seen]) -> tuple[Within, set[int]]:
+        """Of each message the places within its reach when its turn comes; and who can hear more by them.
+
+        Its own session, agent and cluster first; then rooms, then who wrote to it, up to the letter.
+        """
+        within: Within = {}
+        changed: set[int] = set()
+        for seen in said:
+            before = seen.seq - 1
+            places = within[id(seen)] = [(kind, place, before) for kind, place in heard_at(seen)]
+            if not seen.agent_no:
+                continue
+            mine = self._reaches[tenant_id, seen.agent_no]
+            places += [(0, room, before) for room in mine.rooms if room != seen.session_no]
+            places += [(1, sender, min(before, seq)) for sender, seq in mine.mail.items()]
+            if seen.revised:
+                continue
+            if seen.session_no and mine.spoke(seen.session_no):
+                changed.add(seen.agent_no)
+            if seen.recipient_no and seen.recipient_no != seen.agent_no:
+                self._reaches[tenant_id, seen.recipient_no].heard(seen.agent_no, seen.seq)
+                changed.add(seen.recipient_no)
+        return within, changed
+
+    async def _recall(self, batch: Batch, said: list[Seen], within: Within) -> None:
+        tenant_id = batch.tenant_id
+        if len(self._crossed) > KNOWN_CROSSINGS:
+            self._crossed.clear()
         clusters = {place_of(seen.cluster_id): seen.cluster_id for seen in said if seen.cluster_id}
-        wanted = {(tenant_id, *place) for places in self._within.values() for place in places}
+        wanted = {(tenant_id, kind, place) for places in within.values() for kind, place, _ in places}
         self._make_room(wanted)
         shared: dict[int, Held] = {}  # a fact is one, in whichever scopes it is
         for kind, name in enumerate(KINDS):
@@ -104,25 +133,9 @@ class Facts:
         while over > 0 and (key := next(iter(self._scopes))) not in wanted:
             over -= len(self._scopes.pop(key).facts) + 1
 
-    def _could_reach(self, tenant_id: str, said: list[Seen]) -> dict[int, set[tuple[int, int]]]:
-        """Of each message the places that may be within reach when its turn comes: rather too many."""
-        joined: dict[int, set[tuple[int, int]]] = {}
-        for seen in said:
-            joined.setdefault(seen.agent_no, set()).add((0, seen.session_no))
-            if seen.recipient_no:
-                joined.setdefault(seen.recipient_no, set()).add((1, seen.agent_no))
-        found: dict[int, set[tuple[int, int]]] = {}
-        for seen in said:
-            places = set(heard_at(seen))
-            if seen.agent_no:
-                reach = self._reaches[tenant_id, seen.agent_no]
-                places.update((0, room) for room in reach.rooms)
-                places.update((1, sender) for sender in reach.mail)
-                places |= joined.get(seen.agent_no, set())
-            found[id(seen)] = {place for place in places if place[1]}
-        return found
-
-    async def _look_up(self, tenant_id: str, said: list[Seen], spoken: dict[int, Both]) -> None:
+    async def _look_up(
+        self, tenant_id: str, said: list[Seen], spoken: dict[int, Both], within: Within
+    ) -> None:
         """Claims that memory alone cannot answer: older than the last facts of a scope."""
         if sum(map(len, self._first.values())) > KNOWN_CLAIMS:
             self._first.clear()
@@ -135,9 +148,9 @@ class Facts:
         for seen in said:
             texts = {one[1] for part in spoken[id(seen)] for one in part}
             doubtful = [
-                place
-                for place in (self._within[id(seen)] if texts else ())
-                if not self._scopes[tenant_id, *place].has_room(coming[place])
+                (kind, place)
+                for kind, place, _ in (within[id(seen)] if texts else ())
+                if not self._scopes[tenant_id, kind, place].has_room(coming[kind, place])
             ]
             if doubtful:
                 asked.append((texts, doubtful))
