@@ -163,6 +163,20 @@ def test_pausing_the_smallest_set_stops_the_spread_before_it_reaches_anybody_els
     assert "clerk" not in {one["agent_id"] for one in after["agents"]}
 
 
+@pytest.mark.req(99)
+def test_whoever_is_paused_where_it_says_nothing_is_still_reached(play: Play) -> None:
+    """S265: the pause holds what it would say there, not what the desk tells it here."""
+    made = play.server.http("agent").post("/v1/agents", json={"agent_id": "auditor"})
+    assert made.status_code in (200, 201), made.text
+    play.say("memo", "desk", "sales", parent="usual", to="auditor")  # from before, and says nothing of it
+    where = f"/v1/sessions/{play.sessions['ops']}/pause"
+    paused = play.people.post(where, json={"agent_id": "auditor", "force": True})
+    assert paused.status_code == 202, paused.text
+    settled(play.server)
+    found = play.ask(play.seqs["failing"], "blast")["containment"]
+    assert sorted(found["reached"]) == ["auditor", "clerk"] and found["already_halted"] == []
+
+
 @pytest.mark.req(103)
 def test_the_failing_step_ranks_first_among_the_causes(play: Play) -> None:
     """S267, S268: with reasons in words and the way from it; nothing unrelated is a candidate."""

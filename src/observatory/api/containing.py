@@ -11,7 +11,7 @@ from observatory.api.answers import MAX_SEQUENCE
 from observatory.api.fact_shapes import Names
 from observatory.api.house import House
 from observatory.api.session_rows import rooms as rooms_of
-from observatory.projections.blast import held
+from observatory.projections.blast import held, muted
 from observatory.projections.cascade import Cascade, Tainted
 from observatory.projections.cut import MOST_AGENTS, Containment, contain
 from observatory.protocol.clock import from_ns
@@ -102,10 +102,7 @@ async def _halted(
     for start in range(0, len(numbers), 500):
         rows = await house.store.rows(tenant_id, "agents", agent_no=numbers[start : start + 500])
         halted |= {row["agent_no"] for row in rows if row["evicted_ns"] is not None}
-    for number in numbers:
-        if rooms[number] and all((session_no, number) in paused for session_no in rooms[number]):
-            halted.add(number)
-    return halted
+    return halted | muted(rooms, paused)
 
 
 def _reason(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -96,3 +96,12 @@ def held(cascade: Cascade, found: Tainted) -> tuple[set[int], dict[int, set[int]
         for agent_no, session_no in zip(agents[pairs].tolist(), places[pairs].tolist(), strict=True):
             rooms.setdefault(agent_no, set()).add(session_no)
     return holders, rooms
+
+
+def muted(rooms: Mapping[int, Collection[int]], paused: Collection[tuple[int, int]]) -> set[int]:
+    """Of agents and the sessions they speak in, those that are paused (session, agent) in all of them."""
+    return {
+        agent_no
+        for agent_no, sessions in rooms.items()
+        if agent_no and sessions and all((session_no, agent_no) in paused for session_no in sessions)
+    }
