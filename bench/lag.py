@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx2
 import psutil
 
+from bench.dag import folded
 from bench.gateway import Gateway
 from bench.messages import Mesh
 
@@ -28,6 +29,7 @@ def run(rate: int, seconds: int, folder: Path | None = None) -> dict[str, float]
         client = httpx2.Client(base_url=f"http://127.0.0.1:{gateway.port}", timeout=60, trust_env=False)
         agent = {"authorization": f"Bearer {keys['agent_key']}", "content-type": "application/x-ndjson"}
         admin = {"authorization": f"Bearer {keys['admin_key']}"}
+        folded(client, admin)  # what others left behind is none of this
         logs = Mesh(200).logs(rate * seconds)
         lags: list[tuple[float, int]] = []
         began, asked = time.monotonic(), 0.0
@@ -43,8 +45,7 @@ def run(rate: int, seconds: int, folder: Path | None = None) -> dict[str, float]
                 status = client.get("/v1/insight/status", headers=admin).json()
                 lags.append((status["lag_s"] or 0.0, status["lag_messages"]))
         sent_s = time.monotonic() - began
-        while client.get("/v1/insight/status", headers=admin).json()["lag_messages"]:
-            time.sleep(0.05)  # polled: the analyst tells nobody when it is done
+        folded(client, admin)
         rest_s = time.monotonic() - began - sent_s
         spent = sum(sum(one.cpu_times()[:2]) for one in psutil.Process(gateway.pid).children())
         return {

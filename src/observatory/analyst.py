@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -62,7 +63,9 @@ async def analyse(settings: Settings) -> None:
             own = SqliteDerived(beside(path))
             await own.start()
             stack.push_async_callback(own.stop)
-            await Projector(lite, own, all_folds(own, lite), page=PAGE_IN_FILE).run()
+            folds = all_folds(own, lite)
+            # To wait for a disk keeps no core from the gateway; what a server does is not seen from here.
+            await Projector(lite, own, folds, page=PAGE_IN_FILE, busy=time.process_time).run()
 
 
 async def _until_told(settings: Settings) -> None:

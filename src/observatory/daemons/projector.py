@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from observatory.daemons.giving_way import GivingWay
@@ -42,25 +43,29 @@ class Projector:
         folds: Sequence[Fold],
         page: int = PAGE,
         look_s: float = LOOK_S,
+        busy: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`busy` tells how long cores have been kept from others by now."""
         self._store, self._derived, self._folds = store, derived, folds
-        self._page, self._look_s = page, look_s
+        self._page, self._look_s, self._busy = page, look_s, busy
         self._reading = Reading(store)
         self._cursors: dict[str, int] = {}
         self._limits: dict[str, int] = {}  # of a tenant that failed lately
         self._failed: dict[str, int] = {}  # the cursor at which it last failed
         self._heads: dict[str, int] = {}
+        self._heads_at = 0.0  # when they were that
         self._rest_until: dict[str, float] = {}  # of tenants another analyst has
         self._claims: dict[str, tuple[float, float]] = {}  # tenant -> when claimed, when last folded
         self._stale: set[str] = set()  # tenants that somebody else came on with since we folded them
         self._look_at = 0.0
-        self._giving_way = GivingWay()
+        self._giving_way, self._mine = GivingWay(), frozenset[str]()
         self._wake = asyncio.Event()
         self.skipped = 0
 
     def heard(self, notice: Notice) -> None:
         """A commit was told of: no need to look for it."""
         self._heads[notice.tenant_id] = max(notice.sequence_number, self._heads.get(notice.tenant_id, 0))
+        self._heads_at = asyncio.get_running_loop().time()
         self._wake.set()
 
     async def run(self) -> None:
@@ -68,7 +73,7 @@ class Projector:
         loop = asyncio.get_running_loop()
         refresh_at, pause_s = loop.time() + REFRESH_S, 0.25
         while True:
-            began = loop.time()
+            began = self._busy()
             try:
                 moved = await self.round()
             except NotDurable as error:
@@ -83,13 +88,15 @@ class Projector:
                 self._reading.forget()
             if not moved:
                 await self._rest()
-            elif rest_s := self._rest_s(began, loop.time()):
+            elif rest_s := self._rest_s(self._busy() - began):
                 await asyncio.sleep(rest_s)
 
-    def _rest_s(self, began: float, now: float) -> float:
-        mine = [one for one in self._claims if one in self._cursors and one in self._heads]
+    def _rest_s(self, worked_s: float) -> float:
+        mine = frozenset(one for one in self._claims if one in self._cursors and one in self._heads)
+        if mine != self._mine:  # sums over others are nothing to compare with
+            self._giving_way, self._mine = GivingWay(), mine
         head, cursor = sum(self._heads[one] for one in mine), sum(self._cursors[one] for one in mine)
-        return self._giving_way.rest_s(now, now - began, head, cursor)
+        return self._giving_way.rest_s(self._heads_at, worked_s, head, cursor)
 
     async def _rest(self) -> None:
         """Until a commit is told of, or it is time to look for one."""
@@ -104,6 +111,7 @@ class Projector:
                 self._forget()
             self._heads = await self._store.heads()
             self._look_at = now + self._look_s
+            self._heads_at = now
         moved = False
         for tenant_id, head in list(self._heads.items()):
             if self._rest_until.get(tenant_id, 0.0) > now:
