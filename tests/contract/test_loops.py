@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from observatory.daemons.folds.loops import Loops
-from observatory.daemons.folds.steps import Steps
+from observatory.daemons.folds.session_lines import SessionLines
 from observatory.gateway import detectors
 from observatory.state import HOME_TENANT
 from tests.contract.analysis import Analyst
@@ -105,7 +105,7 @@ def test_memory_is_bounded_and_what_was_dropped_is_read_again(
         for number in range(6):
             for agent in ("alpha", "beta", "gamma"):
                 house.send(log(number, agent))
-                analyst.catch_up(folds=[Steps(analyst.derived), fold])
+                analyst.catch_up(folds=[SessionLines(analyst.derived), fold])
         assert sorted(found(analyst)) == [("loop_detected", name) for name in ("alpha", "beta", "gamma")]
         assert len(fold._watches) <= 1 and len(fold._crowds) <= 1
 
@@ -117,7 +117,7 @@ def test_what_is_counted_as_kept_is_what_is_kept(house: House, monkeypatch: pyte
         fold = Loops(analyst.derived, house.store)
         for number in range(24):
             house.send(log(number), log(number, f"agent-{number}", tool_input=f"page {number}"))
-            analyst.catch_up(3, folds=[Steps(analyst.derived), fold])
+            analyst.catch_up(3, folds=[SessionLines(analyst.derived), fold])
             assert fold._kept == sum(len(one) + 1 for one in fold._watches.values())
             assert fold._known == sum(len(one) + 1 for one in fold._crowds.values())
         assert len(fold._watches) > 5, "of the short ones many fit"

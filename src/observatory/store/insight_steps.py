@@ -57,15 +57,6 @@ class StepReads(Fetches):
             found |= {(row[0], row[1]): (row[2], row[3]) for row in await self.fetch(tenant_id, query)}
         return found
 
-    async def begun(self, tenant_id: str, sessions: Collection[int]) -> set[int]:
-        """Which of these have any step."""
-        query = select(steps.c.session_no).distinct().where(steps.c.tenant_id == tenant_id)
-        found: set[int] = set()
-        for some in portions(sorted(sessions)):
-            rows = await self.fetch(tenant_id, query.where(steps.c.session_no.in_(some)))
-            found.update(row[0] for row in rows)
-        return found
-
     async def costs_of(self, tenant_id: str, numbers: Collection[int]) -> dict[int, float]:
         """What steps were found to have cost, by their numbers."""
         if not numbers:

@@ -36,6 +36,7 @@ class Facts:
         self._reaches: dict[tuple[str, int], Reach] = {}
         # Where claims were first made, of each tenant by key: what was looked up, or made. None: nowhere.
         self._first: dict[str, dict[int, Claimed | None]] = {}
+        self._told: dict[str, set[int]] = {}  # of each tenant texts that somebody added, somewhere
         self._before: dict[int, list[FactRow]] = {}  # what messages that are seen again had added
         self._crossed: set[tuple[str, int, int]] = set()  # tenant, sessions: told of already
 
@@ -43,6 +44,7 @@ class Facts:
         self._scopes.clear()
         self._reaches.clear()
         self._first.clear()
+        self._told.clear()
         self._crossed.clear()
 
     async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
@@ -137,8 +139,9 @@ class Facts:
         self, tenant_id: str, said: list[Seen], spoken: dict[int, Both], within: Within
     ) -> None:
         """Claims that memory alone cannot answer: older than the last facts of a scope."""
-        if sum(map(len, self._first.values())) > KNOWN_CLAIMS:
-            self._first.clear()
+        for known in (self._first, self._told):
+            if sum(map(len, known.values())) > KNOWN_CLAIMS:
+                known.clear()
         first = self._first.setdefault(tenant_id, {})
         coming: Counter[tuple[int, int]] = Counter()
         for seen in said:
@@ -155,7 +158,8 @@ class Facts:
             if doubtful:
                 asked.append((texts, doubtful))
         # Most texts are new everywhere: then no place needs to be asked for them.
-        told = await self._derived.ever_added(tenant_id, set().union(*(texts for texts, _ in asked)))
+        told = self._told.setdefault(tenant_id, set())
+        told |= await self._derived.ever_added(tenant_id, set().union(*(texts for texts, _ in asked)) - told)
         wanted = {
             claim_key(text, *place) for texts, places in asked for text in texts & told for place in places
         } - first.keys()

@@ -31,9 +31,8 @@ from observatory.protocol.rulebook import DetectorSettings, LoopSettings
 from observatory.protocol.steps import step_name
 from observatory.store.derived import DerivedReads
 
-KEPT: Final = (
-    250_000  # steps and facts over all watches: some 5,000 long ones, or many short; one is 1 to 2 KB
-)
+# Steps and facts over all watches, 1 to 2 KB each: of some 5,000 long watches, or of many short ones.
+KEPT: Final = 250_000
 KNOWN: Final = 500_000  # steps over all sessions whose author is known; one is some 150 bytes
 CROWD: Final = 200  # the last of them in a session
 RULES_S: Final = 2.0
