@@ -26,15 +26,6 @@ class LineReads(Fetches):
             found |= {row[0]: SessionLine(*row) for row in await self.fetch(tenant_id, query)}
         return found
 
-    async def begun(self, tenant_id: str, sessions: Collection[int]) -> set[int]:
-        """Those of them in which anything was said: each has a line."""
-        mine = select(session_lines.c.session_no).where(session_lines.c.tenant_id == tenant_id)
-        found: set[int] = set()
-        for some in portions(sorted(sessions)):
-            rows = await self.fetch(tenant_id, mine.where(session_lines.c.session_no.in_(some)))
-            found.update(row[0] for row in rows)
-        return found
-
     async def session_lines_since(self, tenant_id: str, turn: int, limit: int) -> list[SessionLine]:
         query = (
             select(*_COLUMNS)

@@ -125,8 +125,10 @@ class Loops:
             for seen in batch.messages
             if seen.session_id and (tenant_id, seen.session_id) not in self._crowds
         }
-        begun = await self._derived.begun(tenant_id, asked) if asked else set()
-        for number in asked.keys() - begun:
+        if not asked:
+            return
+        begun = await self._derived.session_lines(tenant_id, asked)  # whatever was said makes a line
+        for number in asked.keys() - begun.keys():
             self._crowds[tenant_id, asked[number]] = Crowd()
             self._known += 1
 
