@@ -1,13 +1,16 @@
-# syntax=docker/dockerfile:1
 # The gateway with its windows, from this repository. Node comes with a wheel and stays in the first stage.
-ARG PYTHON=3.13-slim
+# By digest: a tag may be another image tomorrow. `make images` compares it with the registry.
+ARG PYTHON=3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 FROM python:${PYTHON} AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 ENV PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
-RUN pip install --no-cache-dir "uv>=0.8,<1"
 WORKDIR /source
-# What is installed is what the lock file names, with its hashes.
+# What builds and what is installed is what two files name, with its hashes.
+COPY tools/build-requirements.txt tools/
+RUN python -m venv /build \
+ && /build/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement tools/build-requirements.txt
+ENV PATH=/build/bin:$PATH
 COPY pyproject.toml uv.lock ./
 RUN uv venv /opt/observatory \
  && uv export --frozen --no-default-groups --all-extras --no-emit-project --output-file /requirements.txt --quiet \
@@ -16,7 +19,7 @@ COPY hatch_build.py README.md LICENSE .gitignore ./
 COPY tools tools
 COPY ui ui
 COPY src src
-RUN uv build --wheel --out-dir /dist \
+RUN uv build --wheel --build-constraint tools/build-requirements.txt --require-hashes --out-dir /dist \
  && uv pip install --python /opt/observatory --no-deps /dist/*.whl
 
 FROM python:${PYTHON}

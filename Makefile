@@ -26,7 +26,7 @@ export UV_PYTHON_DOWNLOADS := never
 # As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup windows test test-both check bench bench-peers soak trace demo mesh schemas shots clean
+.PHONY: help setup windows test test-both check bench bench-peers soak trace demo mesh schemas shots licenses sbom images clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,7 @@ check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same fo
 	@.venv/bin/lint-imports
 	@$(PY) -m observatory.api.schemas --check
 	@$(PY) tools/windows_types.py --check
+	@$(PY) -m tools.licenses --check
 	@$(PY) tools/windows.py check
 	@$(PY) tools/windows.py test
 
@@ -110,6 +111,7 @@ soak: $(SYNCED)  ## the long fault runs: kill -9 under load and amid interventio
 	@$(PY) -m bench.callers --cycles 40
 	@$(PY) -m bench.webhooks
 	@$(PY) -m bench.mesh_faults
+	@$(PY) -m bench.flat
 	@SEEDS=5000 $(PY) -m pytest -q tests/unit/gateway/test_schedule_simulation.py
 
 trace: $(SYNCED)  ## requirements R1-R526: covered, needs no code, open
@@ -127,6 +129,15 @@ schemas: $(SYNCED)  ## write schemas/ and the types of ui/ anew from the wire ty
 
 shots: windows  ## take the pictures of docs/windows anew from the running demo
 	@$(PY) -m tools.shots
+
+licenses: $(SYNCED)  ## write the licenses of what is built into the pages, which the wheel carries
+	@$(PY) -m tools.licenses
+
+sbom: $(SYNCED)  ## list all parts, Python and npm, as CycloneDX in dist/sbom.cdx.json
+	@$(PY) -m tools.sbom
+
+images: $(SYNCED)  ## ask Docker whether the pinned images exist and what their tags mean now
+	@$(PY) -m tools.images
 
 clean:  ## remove the environment and every cache
 	@rm -rf .venv .venv-crewai .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out

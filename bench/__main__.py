@@ -13,6 +13,7 @@ from bench import (
     channels,
     claude_hook,
     export,
+    idle,
     insight,
     log,
     loops,
@@ -27,7 +28,7 @@ from bench.report import OUT, Figure, Report
 
 NAMES = (
     *("ingest", "single", "violations", "stages", "channels", "loops", "log", "export"),
-    *("otlp_in", "claude_hook", "insight"),
+    *("otlp_in", "claude_hook", "insight", "idle"),
     *("postgres", "mesh", "million", "verify"),
 )
 
@@ -52,6 +53,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
         "otlp_in": otlp_in.otlp_in,
         "claude_hook": claude_hook.claude_hook,
         "insight": insight.insight,
+        "idle": idle.idle,
         "postgres": scale.postgres,
         "mesh": mesh.mesh,
     }

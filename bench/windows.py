@@ -49,6 +49,7 @@ def opened(browser: Browser, gateway: Gateway, path: str | None = None) -> Page:
     context.add_init_script(LONGEST)
     page = context.new_page()
     page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
     page.wait_for_selector("nav")
     if path is not None:
         page.goto(url + path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 
 from observatory.cli.authority import Pair, issue, make_authority, name_of, write_pair
+from observatory.cli.duplex_tls import DuplexTlsSocket
 from tests.flows.databases import ALONE
 from tests.flows.server import Server
 
@@ -53,6 +54,7 @@ class Folder:
 
     def context(self, shown: tuple[str, str] | None = None) -> ssl.SSLContext:
         made = ssl.create_default_context(cafile=self.ca)
+        made.sslsocket_class = DuplexTlsSocket
         if shown is not None:
             made.load_cert_chain(*shown)
         return made

@@ -7,6 +7,7 @@ a section given as None becomes null.
 
 import copy
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 Json = dict[str, Any]
@@ -22,6 +23,11 @@ _COGNITION: Json = {
     "strategy_used": "ReAct",
     "entropy_score": 0.05,
 }
+
+
+def just_now() -> str:
+    """A time that is right; the samples' own lies far back and has a warning in the answer."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def decision_log(**overrides: Any) -> Json:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from bench.gateway import Gateway, NotStarted
 from bench.postgres import ask, cluster
+from observatory.cli import authority
 from tools.balancer import Balancer
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +44,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def must_be_free(port: int) -> None:
+    """Asked before anything is started; 0 means any."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CannotStart(
+                f"port {port} cannot be taken ({error.strerror}); choose another with --port"
+            ) from None
+
+
 @contextmanager
 def postgres(folder: Path | None) -> Iterator[str]:
     """The URL of the house's database, made if it is not there."""
@@ -52,38 +65,50 @@ def postgres(folder: Path | None) -> Iterator[str]:
         yield server.url.replace("/postgres?", "/observatory?")
 
 
+def certificate(folder: Path) -> dict[str, str]:
+    """An authority of this run and its certificate for 127.0.0.1, as `deploy/nats.conf` names them."""
+    root = authority.make_authority("Observatory mesh", days=30)
+    made = authority.issue(root, "127.0.0.1", "server", ["127.0.0.1"])
+    for name, content in (("nats.key", made.key_pem()), ("nats.crt", made.pem), ("ca.crt", root.pem)):
+        with open(folder / name, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(content)
+    return {"NATS_TLS_CERT": str(folder / "nats.crt"), "NATS_TLS_KEY": str(folder / "nats.key")}
+
+
 @contextmanager
-def nats(folder: Path) -> Iterator[str]:
-    """The URL of a NATS server with JetStream, which only who has the token may use."""
+def nats(folder: Path) -> Iterator[dict[str, str]]:
+    """The gateways' settings of a NATS server with JetStream and TLS, where each user has a password."""
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     binary = str(beside) if beside.exists() else shutil.which("nats-server")
     if not binary:
         raise CannotStart("nats-server is not here; run `make setup`, or leave it out with --no-nats")
     folder.mkdir(parents=True, exist_ok=True)
-    port, token = free_port(), f"t{secrets.token_hex(16)}"
+    port = free_port()
+    passwords = {f"NATS_{one}_PASSWORD": f"p{secrets.token_hex(16)}" for one in ("GATEWAY", "AGENTS")}
     where = ["--addr", "127.0.0.1", "--port", str(port), "--http_port", str(free_port())]
     with (folder / "nats.log").open("ab") as log:
         process = subprocess.Popen(
             [binary, "--config", str(CONFIGURATION), *where],
-            env=os.environ | {"NATS_STORE": str(folder / "store"), "NATS_TOKEN": token},
+            env=os.environ | {"NATS_STORE": str(folder / "store")} | passwords | certificate(folder),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
     try:
-        yield f"nats://{token}@127.0.0.1:{port}"
+        url = f"tls://gateway:{passwords['NATS_GATEWAY_PASSWORD']}@127.0.0.1:{port}"
+        yield {"bus": url, "bus_ca": str(folder / "ca.crt")}
     finally:
         process.terminate()
         process.wait(20)
 
 
-def gateways(folder: Path, count: int, public_url: str, db: str, bus: str) -> list[Gateway]:
+def gateways(folder: Path, count: int, public_url: str, db: str, bus: dict[str, str]) -> list[Gateway]:
     """Not started. They share the database, the bus and the key of the log; each has a folder of its own.
 
     Whatever `OBSERVATORY_*` is set holds for all of them.
     """
     settings = {name[12:].lower(): value for name, value in os.environ.items() if name[:12] == "OBSERVATORY_"}
-    settings |= {"log_key": str(folder / "log.key"), "public_url": public_url} | ({"bus": bus} if bus else {})
+    settings |= {"log_key": str(folder / "log.key"), "public_url": public_url} | bus
     return [
         Gateway(folder / f"gateway-{number}", db, settings, free_port(), is_tethered=True)
         for number in range(1, count + 1)
@@ -122,7 +147,7 @@ def run(folder: Path, is_kept: bool, count: int, port: int, with_nats: bool) -> 
     url = f"http://127.0.0.1:{port}"
     with ExitStack() as stack:
         db = stack.enter_context(postgres(folder / "postgres" if is_kept else None))
-        bus = stack.enter_context(nats(folder / "nats")) if with_nats else ""
+        bus = stack.enter_context(nats(folder / "nats")) if with_nats else {}
         made = gateways(folder, count, url, db, bus)
         for one in made:
             stack.callback(one.stop)
@@ -155,6 +180,7 @@ def main() -> None:
     folder = asked.data.resolve() if asked.data else Path(tempfile.mkdtemp(prefix="obs-mesh-"))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
+        must_be_free(asked.port)
         run(folder, bool(asked.data), asked.gateways, asked.port or free_port(), not asked.no_nats)
     except (CannotStart, NotStarted) as error:
         print(f"mesh: {error}", file=sys.stderr)

@@ -141,6 +141,7 @@ def take(browser: Browser, door: Door, wanted: list[Shot], out: Path) -> Iterato
         )
         page = context.new_page()
         page.goto(door.link())
+        page.get_by_role("button", name="Sign in").click()
         page.wait_for_selector("nav")
         for shot in wanted:
             if look in shot.looks:

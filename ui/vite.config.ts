@@ -31,8 +31,22 @@ function packed(): Plugin {
   };
 }
 
+/** Every text passes src/jsx/shown.ts, that of libraries too: theirs is ours by the time it is seen. */
+function shown(): Plugin {
+  const own = fileURLToPath(new URL("./src/jsx/", import.meta.url));
+  const places: Record<string, string> = {
+    "react/jsx-runtime": join(own, "runtime.ts"),
+    "react/jsx-dev-runtime": join(own, "devRuntime.ts"),
+  };
+  return {
+    name: "shown",
+    enforce: "pre",
+    resolveId: (source, importer) => (importer?.startsWith(own) ? null : (places[source] ?? null)),
+  };
+}
+
 export default defineConfig({
-  plugins: [react(), packed()],
+  plugins: [shown(), react(), packed()],
   resolve: { alias: { "~": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
     outDir: process.env.WINDOWS_OUT ?? "../src/observatory/api/windows",
@@ -43,7 +57,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 1600,
     manifest: "manifest.json",
   },
-  server: { proxy: { "/v1": { target: gateway, ws: true }, "/login": gateway, "/logout": gateway, "/schemas": gateway, "/docs": gateway } },
+  server: { proxy: { "/v1": { target: gateway, ws: true }, "/login": gateway, "/logout": gateway, "/schemas": gateway, "/docs": gateway, "/licenses": gateway } },
   // One load of the modules for all files of a worker: three quarters of the time went into loading them for each. A
   // test that changes what is global puts it back itself.
   test: { environment: "node", include: ["src/**/*.test.ts"], pool: "threads", isolate: false },

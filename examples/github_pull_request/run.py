@@ -1,14 +1,15 @@
 """A pull request on GitHub reaches an agent of the cluster `code-reviewer`.
 
 Start a gateway with `observatory serve`, then run `python examples/github_pull_request/run.py`. An admin
-opens a hook, a reviewer listens, and this script plays GitHub: it sends `pull_request.json`, signed as GitHub
-signs.
+opens a hook at the terminal, a reviewer listens, and this script plays GitHub: it sends `pull_request.json`,
+signed as GitHub signs. The agent's process never holds the admin's key: only the terminal reads it.
 """
 
 import hashlib
 import hmac
 import json
-import os
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,18 @@ import httpx2
 from observatory import Agent
 
 HERE = Path(__file__).parent
-FOLDER = Path(os.environ.get("OBSERVATORY_DATA", "~/.observatory")).expanduser()
 
 
-def open_hook(admin: httpx2.Client) -> dict[str, Any]:
+def admin(*words: str) -> Any:
+    """A command of the terminal; its answer as JSON."""
+    command = [sys.executable, "-m", "observatory.cli", "hooks", *words, "--json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def open_hook() -> dict[str, Any]:
     """The answer tells the URL and, this once, the secret: both are entered at GitHub."""
-    mapping = json.loads((HERE / "mapping.json").read_text())
-    wanted = {"name": f"pull requests {uuid.uuid4()}", "scheme": "github", "mapping": mapping}
-    hook: dict[str, Any] = admin.post("/v1/webhooks/in", json=wanted).raise_for_status().json()
-    return hook
+    name, mapping = f"pull requests {uuid.uuid4()}", str(HERE / "mapping.json")
+    return dict(admin("add", name, "--scheme", "github", "--mapping", mapping))
 
 
 def github_sends(hook: dict[str, Any]) -> dict[str, Any]:
@@ -44,14 +48,9 @@ def github_sends(hook: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    known = json.loads((FOLDER / "credentials.json").read_text())
-    key = {"Authorization": f"Bearer {known['admin_key']}"}
-    with (
-        httpx2.Client(base_url=known["url"], headers=key, timeout=30, trust_env=False) as admin,
-        Agent("atlas-reviewer", agent_type="code_reviewer", cluster="code-reviewer") as reviewer,
-    ):
+    with Agent("atlas-reviewer", agent_type="code_reviewer", cluster="code-reviewer") as reviewer:
         reviewer.register()
-        hook = open_hook(admin)
+        hook = open_hook()
         print(f"admin     opened {hook['name'][:13]} for the cluster code-reviewer")
         told = github_sends(hook)
         for message in reviewer.incoming(timeout=20):
@@ -64,9 +63,9 @@ def main() -> None:
             is_one = done.answer(timeout=10).session_id == told["session_id"]
             print(f"reviewer  has answered in the session of the pull request: {is_one}")
             break
-        (call,) = admin.get("/v1/webhooks/in/calls", params={"hook_id": hook["hook_id"]}).json()["items"]
+        (call,) = admin("calls", hook["hook_id"])
         print(f"log       signature {call['signature']}, outcome {call['outcome']}")
-        admin.delete(f"/v1/webhooks/in/{hook['hook_id']}").raise_for_status()
+        admin("remove", hook["hook_id"], "--yes")
 
 
 if __name__ == "__main__":

@@ -81,12 +81,12 @@ def main() -> None:
     with treasurer as agent, agent.session() as session:
         agent.step("Begin the end of the month").answer(timeout=LONGEST_S)
         say(f"begins session {session.session_id}")
-        read_invoices(agent)
-        for number, amount in INVOICES.items():
-            pay(agent, number, amount)
-        close_the_books(agent)
-        say("reconciles")
         try:
+            read_invoices(agent)
+            for number, amount in INVOICES.items():
+                pay(agent, number, amount)
+            close_the_books(agent)
+            say("reconciles")
             reconcile(agent)
         except Cancelled as end:
             say(f"its work was ended: {end.reason}")

@@ -6,6 +6,7 @@ calls as `observatory pause`, `approve`, `kill`, … make. Every line says when,
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -162,8 +163,11 @@ def _environment(folder: Path) -> dict[str, str]:
 @contextmanager
 def agent(folder: Path) -> Iterator[list[str]]:
     """The agent as a process of its own; what it prints is told as it comes."""
+    own = folder / "treasurer"  # with its own key; the folder of those who govern it is not named to it
+    own.mkdir(mode=0o700)
+    shutil.copy2(folder / "agent.json", own)
     command = [sys.executable, str(HERE / "agent.py")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(folder))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(own))
     assert process.stdout is not None
     told: list[str] = []
 

@@ -23,7 +23,7 @@ import { type Ending, Outbox } from "./outbox.ts";
 import type { AgentItem, Identity, NewAgent, Pulse } from "./protocol.ts";
 import type { Prompt, Received } from "./received.ts";
 import { type Continued, type Line, openLine, Session, Words } from "./session.ts";
-import type { Ambient, Speaker } from "./speaker.ts";
+import type { Ambient, OnAway, Speaker } from "./speaker.ts";
 import type { Spools } from "./spool.ts";
 import { Step } from "./step.ts";
 import { asking, Proof, type ProofTerms } from "./thoughts.ts";
@@ -38,10 +38,10 @@ export interface AgentOptions {
   cluster?: string;
   model?: string;
   provider?: string;
-  /** The gateway's address and an agent key. In Node they may come from the environment or `credentials.json`. */
+  /** The gateway's address and an agent key. In Node they may come from the environment or `agent.json`. */
   url?: string;
   key?: string;
-  /** The folder that holds `credentials.json` and the spool (Node). */
+  /** The folder that holds `agent.json` and the spool (Node). */
   data?: string;
   delivery?: Partial<Delivery>;
   on_reject?: (rejected: Rejected) => void;
@@ -52,12 +52,16 @@ export interface AgentOptions {
   control?: boolean;
   /** Seconds; `null`: none by itself. */
   heartbeat_s?: number | null;
+  /** `"deny"`: while the gateway is away `permit` and `tool` throw `Denied`; otherwise steps are marked `gateway_away`. */
+  on_away?: OnAway;
   log?: Log;
 }
 
 /** What Node and a browser do differently. */
 export interface Platform {
-  door(options: AgentOptions): Door;
+  door(options: AgentOptions, agentId: string): Door;
+  /** The same gateway with the agent's own key, if it has one: its inbox takes no other. */
+  ownDoor(door: Door, options: AgentOptions, agentId: string): Door;
   cluster(): string | undefined;
   spools(options: AgentOptions): Spools | null;
   ending: Ending;
@@ -75,6 +79,7 @@ export abstract class BaseAgent extends Words implements Speaker {
   readonly ear: Ear;
   readonly log: Log;
   readonly ambient: Ambient;
+  readonly on_away: OnAway;
   readonly #home: Line;
   readonly #door: Door;
   readonly #delivery: Delivery;
@@ -97,8 +102,9 @@ export abstract class BaseAgent extends Words implements Speaker {
     const log = options.log ?? toConsole;
     this.log = log;
     this.ambient = platform.ambient;
+    this.on_away = options.on_away ?? "allow";
     this.#ownsOutbox = shares === undefined;
-    this.#door = shares ? shares.#door : platform.door(options);
+    this.#door = shares ? shares.#door : platform.door(options, agentId);
     this.#delivery = shares ? shares.#delivery : { ...DELIVERY, ...options.delivery };
     const { ending } = platform;
     const parts = {
@@ -112,7 +118,8 @@ export abstract class BaseAgent extends Words implements Speaker {
     this.#control = options.control ?? true;
     const { heartbeat_s = HEARTBEAT_S } = options;
     const hearing = { pulse: () => this.#pulse(), heartbeatS: heartbeat_s, log, loosen: platform.loosen };
-    this.ear = new Ear(agentId, this.#door, this.#delivery, this.orders, hearing);
+    const door = shares ? platform.ownDoor(this.#door, options, agentId) : this.#door;
+    this.ear = new Ear(agentId, door, this.#delivery, this.orders, hearing);
     this.outbox.ears.add(this.ear);
     this.#home = openLine();
   }

@@ -87,7 +87,7 @@ export class Backlog {
   /** Takes one line, to the spool with all of memory if memory is full; false if there is no room at all. */
   put(line: string, step: Step): boolean {
     if (this.#isFull(line)) {
-      this.spill();
+      if (!this.spoolFailed) this.spill(); // else the sender tries it, now and then: here each step would pay for it
       if (this.#isFull(line)) {
         this.#lose(step);
         return false;
@@ -146,10 +146,17 @@ export class Backlog {
       for (let i = 0; i < n; i++) this.#spooled.delete(this.#drained_n + i);
       this.#drained_n += n;
       this.settled_n += n;
-    } else if (!batch.spool.pending) {
-      this.#adopted = this.#adopted.filter((spool) => spool !== batch.spool);
-      batch.spool.release();
     }
+    if (!batch.spool.pending) this.#drop(batch.spool);
+  }
+
+  /** A drained file goes, our own too: the next outage begins a new one, with all its room. */
+  #drop(drained: Spool): void {
+    if (drained === this.#spool) {
+      this.#spool = null;
+      this.#unsynced = this.spoolFailed = false;
+    } else this.#adopted = this.#adopted.filter((spool) => spool !== drained);
+    drained.release();
   }
 
   /** Moves memory to our spool as far as there is room: what is in flight first, it is older. */
@@ -169,6 +176,7 @@ export class Backlog {
         );
         for (const [line] of this.#queue.splice(0, n)) this.#queued -= line.length;
       }
+      this.recovered();
     } catch (error) {
       this.#warn(`cannot be written (${(error as { code?: string }).code ?? (error as Error).name})`);
     }
@@ -201,6 +209,12 @@ export class Backlog {
     return spool;
   }
 
+  /** The device did not take it: it is asked again with the next turn. */
+  notSynced(spool: Spool, error: unknown): void {
+    this.#unsynced = spool === this.#spool;
+    this.#warn(`cannot be flushed (${(error as { code?: string }).code ?? (error as Error).name})`);
+  }
+
   /** Everything to the spool and let go; tells what is left there, or nothing. */
   release(): string {
     this.spill();
@@ -209,7 +223,11 @@ export class Backlog {
       if (spool === null) continue;
       if (spool.pending) {
         left.push(spool.place);
-        spool.syncNow();
+        try {
+          spool.syncNow();
+        } catch (error) {
+          this.notSynced(spool, error);
+        }
       }
       spool.release();
     }
@@ -225,6 +243,9 @@ export class Backlog {
       ...(this.#flight?.spool === null ? this.#flight.steps : []),
       ...this.#queue.map(([, step]) => step),
     ];
+    this.#flight = null;
+    this.#queue = [];
+    this.#queued = 0;
     for (const step of left) if (step !== undefined) this.#lose(step);
     return left.length;
   }

@@ -41,6 +41,7 @@ export class Agent extends BaseAgent {
           throw new NotConfigured("No gateway: give the option url (for example http://127.0.0.1:4800).");
         return { url: checkedUrl(url), key };
       },
+      ownDoor: (door) => door,
       cluster: () => undefined,
       spools: (given) => storage(given.log ?? toConsole),
       ending,

@@ -13,6 +13,8 @@ export interface Delivery {
   spool_bytes: number;
   backoff_s: number;
   max_backoff_s: number;
+  /** How often a disk that takes nothing is tried again. */
+  disk_retry_s: number;
   /** How often the channel is asked whether it lives. */
   ping_s: number;
 }
@@ -27,6 +29,7 @@ export const DELIVERY: Readonly<Delivery> = {
   spool_bytes: 256 << 20,
   backoff_s: 0.25,
   max_backoff_s: 30,
+  disk_retry_s: 1,
   ping_s: 20,
 };
 

@@ -192,7 +192,8 @@ export class Ear {
     if (told.type === "hello") {
       const paused = Array.isArray(told.paused) ? told.paused.map(String) : [];
       const text = textOf(objectOf(told.instructions).text);
-      this.#orders.hello(textOf(told.entity_id), paused, told.stopped === true, text);
+      const everywhere = told.paused_everywhere === true;
+      this.#orders.hello(textOf(told.entity_id), paused, told.stopped === true, text, everywhere);
       this.#complaint = "";
       return true;
     }

@@ -19,6 +19,7 @@ import { countdown, type Patience, until } from "./waiting.ts";
 
 export const NO_VERDICT = "no_verdict";
 export const GATEWAY_AWAY = "gateway_away";
+export const FORBIDDEN_AWAY = "the gateway is away, and this agent may not act without it (on_away: deny)";
 const NOT_ADMITTED = "not_admitted";
 const ANSWER_S = 5; // how long `permit` waits for the gateway's own answer
 
@@ -131,6 +132,7 @@ export async function permit(said: Said): Promise<Approval> {
       throw new Denied(NOT_ADMITTED, "the gateway does not take this agent's key", null, step);
     if (needs_approval || outbox.closed || !isSilent) throw no;
     await passBy(speaker, line.session_id, patience.signal);
+    if (speaker.on_away === "deny") throw new Denied(GATEWAY_AWAY, FORBIDDEN_AWAY, null, step);
     const [tool_call, tool_input] = askedOf(fields);
     const told = { edited: false, note: no.note, by: null, content: null, tool_call, tool_input, step };
     return { verdict: GATEWAY_AWAY, ...told };

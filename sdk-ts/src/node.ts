@@ -1,9 +1,9 @@
-/** The SDK in Node: keys from the environment or `credentials.json`, the spool in a folder. */
+/** The SDK in Node: keys from the environment or `agent.json`, the spool in a folder. */
 
 import { join } from "node:path";
 import { type AgentOptions, BaseAgent } from "./agent.ts";
 import { toConsole } from "./log.ts";
-import { dataFolder, findDoor } from "./node/door.ts";
+import { dataFolder, findDoor, ownDoor } from "./node/door.ts";
 import { Files } from "./node/files.ts";
 import { ambient, ending, loosen } from "./node/process.ts";
 
@@ -13,6 +13,7 @@ export class Agent extends BaseAgent {
   constructor(agentId: string, options: AgentOptions = {}) {
     super(agentId, options, {
       door: findDoor,
+      ownDoor,
       cluster: () => process.env.OBSERVATORY_CLUSTER,
       spools: (given) => new Files(join(dataFolder(given), "spool-ts"), given.log ?? toConsole),
       ending,

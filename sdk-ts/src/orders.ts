@@ -143,11 +143,13 @@ export class Orders {
     paused: readonly string[],
     stopped: boolean,
     instructions: string | null,
+    everywhere = false,
   ): void {
     const isNews = instructions !== null && instructions !== this.instructions;
     this.instructions = instructions ?? this.instructions;
     this.entity_id = entityId ?? this.entity_id;
-    this.#paused = new Set(paused.map(canonicalId));
+    this.#paused = new Set<Session>(paused.map(canonicalId));
+    if (everywhere) this.#paused.add(EVERYWHERE);
     this.#stopped = stopped;
     this.connected = true;
     this.bell.ring();

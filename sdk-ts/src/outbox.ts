@@ -52,6 +52,7 @@ export class Outbox {
   #urgent = 0; // flushes waiting: no lingering
   #queuedAt = 0;
   #notBefore = 0;
+  #diskRetryAt = 0;
   #batchLines: number;
   #complaint = "";
 
@@ -205,12 +206,13 @@ export class Outbox {
       this.#queuedAt = performance.now();
     } else {
       backlog.spill();
+      this.#diskRetryAt = performance.now() + this.#delivery.disk_retry_s * 1000;
       this.bell.ring();
     }
     const unsynced = backlog.toSync();
     if (unsynced !== null)
       await unsynced.sync().catch((error: unknown) => {
-        if (!this.closed) throw error; // else the end has synced and released it meanwhile
+        if (!this.closed) backlog.notSynced(unsynced, error); // else the end has synced and released it meanwhile
       });
     if (batch !== null && !this.closed)
       this.#judge(batch, await send(this.#door, batch.lines, this.#delivery.timeout_s, this.#stop.signal));
@@ -246,7 +248,10 @@ export class Outbox {
     if (waiting > 0 && waiting < this.#delivery.batch_lines && !this.#urgent && !this.#closing)
       lingering = Math.max(this.#delivery.linger_s * 1000 - (performance.now() - this.#queuedAt), 0);
     const putOff = this.#putOffMs();
-    if (putOff > 0) return waiting && this.#away && !spoolFailed ? Math.min(putOff, lingering) : putOff;
+    if (putOff > 0) {
+      if (waiting && spoolFailed) lingering = Math.max(this.#diskRetryAt - performance.now(), 0);
+      return waiting && (this.#away || spoolFailed) ? Math.min(putOff, lingering) : putOff;
+    }
     if (inSpool !== null) return 0;
     return waiting ? lingering : null;
   }

@@ -70,6 +70,7 @@ export type AgentItem = {
   evicted_at: string | null;
   first_seen_at: string;
   ghost: boolean;
+  granted: string[];
   hub_address: string | null;
   last_heartbeat_at: string | null;
   last_seen_at: string | null;
@@ -78,7 +79,10 @@ export type AgentItem = {
   messages: number;
   model: string | null;
   owner: string | null;
+  paused_at: string | null;
+  paused_by: string | null;
   provider: string | null;
+  requested: string[];
   state: "active" | "alert_entropy" | "blocked" | "dead" | "idle" | "schema_violation";
   state_reason: string;
   status: string | null;
@@ -123,6 +127,7 @@ export type ContextRef = {
 };
 
 export type Control = {
+  gateway_away?: boolean | null;
   hitl_required?: boolean | null;
   interrupt_signal?: "inject" | "pause" | "rewrite" | null;
   is_terminal?: boolean | null;

@@ -8,7 +8,18 @@
  */
 
 import { type ConfirmationStatus, confirm, decide, type Option, type Terms } from "./decisions.ts";
-import { type Approval, ask, passBy, permit, type Said, say, tell } from "./gate.ts";
+import { Denied } from "./errors.ts";
+import {
+  type Approval,
+  ask,
+  FORBIDDEN_AWAY,
+  GATEWAY_AWAY,
+  passBy,
+  permit,
+  type Said,
+  say,
+  tell,
+} from "./gate.ts";
 import { newId } from "./ids.ts";
 import type { RecordedThought } from "./protocol.ts";
 import { type Decision, type Handoff, type Prompt, Received } from "./received.ts";
@@ -16,6 +27,9 @@ import type { Speaker } from "./speaker.ts";
 import { readFields, type Saying, Step, type StepFields, unknownNames, writeLog } from "./step.ts";
 import { type Content, type Thought, think } from "./thoughts.ts";
 import type { Patience } from "./waiting.ts";
+
+/** What a tool that was run came to. */
+const RAN = new Set(["success", "failure"]);
 
 /** What all lines of one session have in common in this process. */
 interface Shared {
@@ -83,7 +97,10 @@ export class Line {
       ...(this.#tips.length > 1 ? { parent_step_ids: [...this.#tips] } : {}),
     };
     const total = this.#total(speaker.agent_id, fields.cost);
-    speaker.outbox.put(writeLog(meta, speaker.identity, total, intent, fields), step);
+    const wasRun = fields.tool_call && RAN.has((fields.status as string | undefined) ?? "success");
+    const isAway = wasRun && speaker.outbox.failures > 0;
+    const said = isAway ? { ...fields, gateway_away: true } : fields;
+    speaker.outbox.put(writeLog(meta, speaker.identity, total, intent, said), step);
     this.#tips = [id];
     if (total !== undefined) this.shared.costs.set(speaker.agent_id, total);
     return step;
@@ -180,9 +197,15 @@ export abstract class Words {
     const [line, speaker] = this.here();
     speaker.hear();
     await passBy(speaker, line.session_id);
+    const isAway = speaker.outbox.failures > 0;
+    if (isAway && speaker.on_away === "deny") throw new Denied(GATEWAY_AWAY, FORBIDDEN_AWAY, null, null);
     const call: ToolCall = {
       output: null,
-      fields: { tool_call: toolCall, tool_input: toolInput },
+      fields: {
+        tool_call: toolCall,
+        tool_input: toolInput,
+        ...(isAway ? { gateway_away: true } : {}),
+      },
       step: null,
     };
     const began = performance.now();

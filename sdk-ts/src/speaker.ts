@@ -8,6 +8,8 @@ import type { Identity } from "./protocol.ts";
 import type { Line } from "./session.ts";
 import type { Step } from "./step.ts";
 
+export type OnAway = "allow" | "deny";
+
 export interface Speaker {
   readonly agent_id: string;
   readonly cluster: string;
@@ -17,6 +19,8 @@ export interface Speaker {
   readonly ear: Ear;
   readonly log: Log;
   readonly ambient: Ambient;
+  /** Whether a tool may be run while the gateway is away. */
+  readonly on_away: OnAway;
   /** With the first step the agent begins to listen, unless it was made with `control: false`. */
   hear(): void;
   /** Who asks a person must hear the answer, `control: false` or not. */

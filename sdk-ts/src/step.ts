@@ -39,6 +39,8 @@ export interface StepFields {
   /** Waits for a person's verdict. */
   hitl_required?: boolean;
   terminal?: boolean;
+  /** It was done without the gateway's verdict. */
+  gateway_away?: boolean;
 }
 
 /** What `step` takes besides: its own id, and how long its approval may take. */
@@ -68,7 +70,7 @@ const REST = [
   "duration_ms",
 ] as const satisfies readonly (keyof Action)[];
 const KNOWN = new Set<string>([
-  ...[...COGNITION, ...STATE, ...REST, "recipient", "hitl_required", "terminal"],
+  ...[...COGNITION, ...STATE, ...REST, "recipient", "hitl_required", "terminal", "gateway_away"],
   ...["step_id", "timeout_s", "signal", "needs_approval"],
 ]);
 /** One string is a list of one: `reasoning_chain: "…"` is a slip everyone makes. */
@@ -147,6 +149,7 @@ export function writeLog(
       hitl_required: Boolean(hitl_required),
       interrupt_signal: null,
       is_terminal: Boolean(terminal),
+      ...(fields.gateway_away ? { gateway_away: true } : {}),
     },
   };
   return encoded(log);

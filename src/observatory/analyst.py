@@ -36,6 +36,8 @@ POLL_S = 1.0  # where commits are told of
 # Messages of one transaction, when so many wait. A page of an index is written once in each, however many of
 # them touch it, and in a file that costs more than the folding; a server has other things to write meanwhile.
 PAGE_IN_FILE = 2_000
+# Of each reader: folds ask for what was written lately, and the writer has that in a cache of its own.
+READ_CACHE_KB = 4_096
 
 
 async def analyse(settings: Settings) -> None:
@@ -60,7 +62,7 @@ async def analyse(settings: Settings) -> None:
             lite = SqliteStore(path)
             await lite.start()
             stack.push_async_callback(lite.stop)
-            own = SqliteDerived(beside(path))
+            own = SqliteDerived(beside(path), READ_CACHE_KB)
             await own.start()
             stack.push_async_callback(own.stop)
             folds = all_folds(own, lite)

@@ -1,7 +1,6 @@
 """The composition root: the only file that names concrete adapters, and the order of starting and stopping.
 
-First start makes the home tenant, two people (admin, operator) and three keys, and writes
-`credentials.json` (0600) into the data folder. A folder belongs to one process: a second one is refused.
+A folder belongs to one process: a second one is refused. What a first start makes is in `api.data_folder`.
 """
 
 from __future__ import annotations
@@ -10,27 +9,36 @@ import asyncio
 import fcntl
 import logging
 import os
+import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import uvloop
 
 from observatory.api import server
-from observatory.api.answers import Refusal
 from observatory.api.auth import Auth
-from observatory.api.god_mode import make_key, make_login, make_user
+from observatory.api.data_folder import (
+    AGENT_FILE,
+    CREDENTIALS,
+    LINK_FILE,
+    furnish,
+    refuse_broken,
+    refuse_empty,
+    write_bytes_private,
+)
 from observatory.api.house import House
 from observatory.api.nats_door import NatsDoor
+from observatory.api.sign_ins import make_login
 from observatory.bus.memory import MemoryBus
 from observatory.bus.nats import NatsBus
 from observatory.bus.nats_line import NatsLine
-from observatory.daemons import deadlines, gatekeeper, journal, stager
+from observatory.daemons import deadlines, gatekeeper, journal, refusals, stager
 from observatory.daemons.alarms import Alarms
 from observatory.daemons.alert_levels import Levels
 from observatory.daemons.alerts import Alerts
@@ -57,9 +65,10 @@ from observatory.daemons.tls import Tls
 from observatory.daemons.webhook_post import WebhookPost
 from observatory.daemons.webhooks import Webhooks
 from observatory.errors import NotDurable, StartupError, StoreError
-from observatory.gateway import access, policy
+from observatory.gateway import policy, quotas
 from observatory.gateway.committer import Committer
 from observatory.gateway.firing import LEASE as SCHEDULER_LEASE
+from observatory.gateway.quotas import Quotas
 from observatory.gateway.record import Service
 from observatory.insight.derived import Derived
 from observatory.insight.hooks import HookRows
@@ -70,14 +79,13 @@ from observatory.ledger import note
 from observatory.mcp_server import McpServer
 from observatory.ports import Bus, Listens, Store
 from observatory.protocol.nats import BadAddress, address
-from observatory.protocol.nats_wire import NoNats, check_installed
+from observatory.protocol.nats_wire import NoNats, check_installed, trusting
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Principal
+from observatory.state import HOME_TENANT
 from observatory.store.derived_sqlite import SqliteDerived, beside
-from observatory.store.migrate import migrate_postgres, migrate_sqlite
+from observatory.store.migrate import is_empty, migrate_postgres, migrate_sqlite
 from observatory.store.sqlite import SqliteStore
 
-CREDENTIALS = "credentials.json"
 CUT_S = 20.0  # after the doors are closed
 log = logging.getLogger("observatory")
 
@@ -106,9 +114,20 @@ def owned(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def with_password(url: str, environ: Mapping[str, str]) -> str:
+    """The database's URL with the password that the environment names for it: the analyst has none."""
+    password = environ.get("PGPASSWORD")
+    if not password or not url.startswith(("postgres://", "postgresql://")) or urlsplit(url).password:
+        return url
+    return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode({'password': password})}"
+
+
 async def open_store(settings: Settings) -> Store:
     """Migrated, checked, ready."""
     store: Store
+    refuse_broken(settings)
+    if await is_empty(settings.database_url):
+        refuse_empty(settings)
     if settings.is_postgres:
         from observatory.store.postgres import PostgresStore
 
@@ -150,6 +169,7 @@ async def built(
     """
     line = open_line(settings) if serving else None
     policy.settle(settings.policy_default)
+    quotas.settle(Quotas(settings.refusals_in_full, settings.agent_decisions, settings.agent_reminders))
     tls = Tls(settings) if serving and settings.is_tls else None  # refused before anything is touched
     store = await open_store(settings)
     derived = await open_derived(settings, store)
@@ -165,6 +185,7 @@ async def built(
         max_messages=settings.queue_messages,
         max_bytes=settings.queue_bytes,
         batch_size=settings.commit_batch,
+        max_wait_s=settings.queue_wait_s,
     )
     publisher = Publisher(store, bus, settings.live_backlog)
     dispatcher = Dispatcher(store, bus, committer.submit, committer.enqueue, settings.redelivery_s)
@@ -172,7 +193,9 @@ async def built(
     if isinstance(store, Listens):  # rows that other gateways commit on the same database
         daemons["listener"] = partial(store.listen, local.publish)
     # It signs nothing and sends nothing, so it need not know how.
-    harmless = msgspec.structs.replace(settings, log_key_passphrase="", smtp_url="", bus="")
+    harmless = msgspec.structs.replace(
+        settings, log_key_passphrase="", smtp_url="", bus="", db=with_password(settings.db, os.environ)
+    )
     analyst = Child(msgspec.json.encode(harmless))
     if serving and settings.insight:
         daemons["analyst"] = analyst.run
@@ -182,6 +205,7 @@ async def built(
     house = House(settings, store, committer, publisher, dispatcher, auth, derived, analyst, feed)
     house.certificates = Certificates(house, tls)
     auth.shown = house.certificates.note
+    auth.used = house.note_use
     daemons["certificates"] = house.certificates.run
     if tls is not None:
         tls.told = auth.serve
@@ -194,7 +218,7 @@ async def built(
     house.hooks = Hooks(house, store)
     house.measured.append(house.hooks)
     house.draining.append(house.hooks)
-    reaper = Reaper(house, dues(house))
+    reaper = Reaper(house, dues(house), house.wall.believed)
     daemons["clock"] = reaper.run
     house.measured += [publisher, dispatcher, feed, reaper]
     if "analyst" in daemons:
@@ -218,7 +242,7 @@ async def built(
         assert isinstance(store, Leases)
         assert isinstance(store, Schedule)
         house.schedule = store
-        house.scheduler = Scheduler(house, store, Leader(store, SCHEDULER_LEASE))
+        house.scheduler = Scheduler(house, store, Leader(store, SCHEDULER_LEASE), house.wall)
         house.measured.append(house.scheduler)
         assert isinstance(store, WebhookRows)
         post = WebhookPost(house.federation.outward, store)
@@ -229,7 +253,7 @@ async def built(
         house.draining.append(house.webhooks)
         certified = house.certificates.readings
         levels = Levels(store, derived, house.sealer.refused, house.started_ns, certified)
-        house.alerts = Alerts(house, levels, Leader(store, "alerts"))
+        house.alerts = Alerts(house, levels, Leader(store, "alerts"), believed=house.wall.believed)
         house.measured.append(house.alerts)
         house.exporter = Exporter(house, house.federation.outward, Leader(store, "export"), bus)
         house.measured.append(house.exporter)
@@ -254,13 +278,31 @@ async def built(
         await store.stop()
 
 
+def examine(settings: Settings) -> None:
+    """What of the settings cannot be served, before anything is touched; `observatory doctor` asks it too."""
+    open_line(settings)
+    if settings.is_tls:
+        Tls(settings)
+    try:
+        note.check_name(f"{settings.log_name or 'observatory.local'}/{HOME_TENANT}")
+    except note.BadNote as error:
+        raise StartupError(f"the setting log_name is not usable: {error}") from error
+    Outward(settings.egress_allow, authority=settings.egress_ca)
+    Email(settings.smtp_url, settings.smtp_from)
+
+
 def open_line(settings: Settings) -> NatsLine | None:
     """To NATS, if a bus is named; it need not be there yet."""
     if not settings.bus:
         return None
     try:
         check_installed()
-        return NatsLine(address(settings.bus))
+        to = address(settings.bus)
+        if to.agent_class:
+            raise BadAddress("a class of agents behind its prefix is for agents, not for a gateway")
+        if settings.bus_ca:
+            trusting(settings.bus_ca)
+        return NatsLine(to, authority=settings.bus_ca)
     except BadAddress as error:
         raise StartupError(f"the bus is not usable: {error}; leave --bus out for one process") from error
     except NoNats as error:
@@ -281,10 +323,6 @@ async def open_log(house: House, bus: Bus, accept_rollback: bool) -> Sealer:
     """The key is made with the house; a house that was signed and has none here is not signed anew."""
     settings, store = house.settings, house.store
     assert isinstance(store, LogRows)
-    try:
-        note.check_name(f"{settings.log_name or 'observatory.local'}/{HOME_TENANT}")
-    except note.BadNote as error:
-        raise StartupError(f"the setting log_name is not usable: {error}") from error
     path = settings.log_key_path
     keyring = Keyring.open(path, settings.log_key_passphrase)
     if keyring is None and (accept_rollback or not await store.rows(HOME_TENANT, "log_keys")):
@@ -302,6 +340,7 @@ def dues(house: House) -> list[Due]:
         Due("lines left standing", 30.0, partial(gatekeeper.sweep, house, Watch(store))),
         Due("decisions", 1.0, partial(deadlines.due, store, house.committer, Watch(store))),
         Due("kill-switch stages", 0.5, partial(stager.stage, house, Watch(store))),
+        Due("refusals", 5.0, partial(refusals.due, house, Watch(store))),
         Due("retention", EVERY_S, Keeper(house, Watch(store)).due),
         Due("webhooks in", 5.0, house.hooks.due),
     ]
@@ -317,13 +356,18 @@ async def run(settings: Settings, accept_rollback: bool = False) -> None:
     journal.begin(settings)
     asyncio.get_running_loop().set_exception_handler(journal.on_loop_failure)
     os.umask(0o077)  # whatever is written is the owner's alone: database, log, safety copies
+    examine(settings)
+    Keyring.open(settings.log_key_path, settings.log_key_passphrase)
     listener = server.bind(settings.host, settings.port)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     with owned(settings.folder):
         async with built(settings, True, accept_rollback) as house:
             operator = (await house.store.rows(HOME_TENANT, "users", name="operator"))[0]
             link = await make_login(house, house.principal_of_house(HOME_TENANT), operator["user_id"])
-            await server.serve(house, listener, lambda: _welcome(house, link))
+            kept = _keep_link(settings, link)
+            await server.serve(house, listener, lambda: _welcome(house, link if kept is None else None))
+            if kept is not None:
+                kept.unlink(missing_ok=True)
             _cut_off()
 
 
@@ -334,62 +378,23 @@ def _cut_off() -> None:
     last.start()
 
 
-def _welcome(house: House, link: str) -> None:
-    print(f"Hypervisor Observatory is ready at {house.url}", flush=True)
-    print(f"  sign in (one click, once):  {link}", flush=True)
-    print(f"  keys for agents and scripts: {house.settings.folder / CREDENTIALS}", flush=True)
-
-
-async def furnish(house: House) -> None:
-    """What a first start makes. A folder that lost its credentials gets new ones, audited like the first."""
-    head, _ = await house.store.head(HOME_TENANT)
-    keeper = house.principal_of_house(HOME_TENANT)
-    if head == 0:  # of several gateways that start at once on an empty database one makes it
-        await house.act(access.create_tenant(keeper, HOME_TENANT, "Default", house.clock()))
-    path = house.settings.folder / CREDENTIALS
-    known = _read(path)
-    if known is None:
-        known = {"tenant_id": HOME_TENANT}
-        for name, label in (("admin", "Administrator"), ("operator", "Operator")):
-            user = await _person(house, keeper, name, label)
-            known[f"{name}_key"], _ = await make_key(
-                house, keeper, role=name, label=f"{name} key of this folder", user_id=user["user_id"]
-            )
-        known["agent_key"], _ = await make_key(house, keeper, role="agent", label="agent key of this folder")
-    told = {"url": house.url} | {k: v for k, v in known.items() if k not in ("url", "ca")}
-    authority = None if house.certificates.tls is None else house.certificates.tls.own_authority
-    write_private(path, told | ({} if authority is None else {"ca": authority}))
-
-
-async def _person(house: House, keeper: Principal, name: str, label: str) -> dict[str, Any]:
-    """Whoever has this name, made if there is nobody; by another gateway, perhaps, in the same moment."""
-    rows = await house.store.rows(HOME_TENANT, "users", name=name)
-    if rows:
-        return rows[0]
-    try:
-        return await make_user(house, keeper, name, label, name)
-    except Refusal:
-        rows = await house.store.rows(HOME_TENANT, "users", name=name)
-        if not rows:
-            raise
-        return rows[0]
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except FileNotFoundError:
+def _keep_link(settings: Settings, link: str) -> Path | None:
+    """Where the link is, if it may not be printed: what is no terminal may be a log of many readers."""
+    path = settings.folder / LINK_FILE
+    if settings.print_login or sys.stdout.isatty():
+        path.unlink(missing_ok=True)
         return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise StartupError(f"{path} cannot be read; mend it, or remove it to get new keys") from error
+    write_bytes_private(path, link.encode() + b"\n")
+    return path
 
 
-def write_private(path: Path, value: dict[str, Any]) -> None:
-    """Written beside and renamed: a crash leaves the old file or the new one. Never readable by others."""
-    beside = path.with_suffix(".new")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+def _welcome(house: House, link: str | None) -> None:
+    folder = house.settings.folder
+    print(f"Hypervisor Observatory is ready at {house.url}", flush=True)
+    if link is None:
+        print(f"  sign in as operator (once): the link in {folder / LINK_FILE}", flush=True)
+    else:
+        print(f"  sign in as operator (once): {link}", flush=True)
+    print(f"  sign in as admin:           observatory login --user admin --data {folder}", flush=True)
+    print(f"  for agents:                 {folder / AGENT_FILE}", flush=True)
+    print(f"  for people and scripts:     {folder / CREDENTIALS}", flush=True)

@@ -26,12 +26,26 @@ class StatementFailed(StoreError):
     """One statement of a batch was refused by the database; the batch is run again in halves."""
 
 
+class NeedsLock(ObservatoryError):
+    """This batch must know what can be known only under the tenant's lock; it is run again there."""
+
+
 class QueueFull(ObservatoryError):
     """The bounded queue is full: answered 429 with `Retry-After`."""
 
-    def __init__(self, retry_after_s: int = 1) -> None:
-        super().__init__("the gateway's queue is full; send again later")
+    reason = "queue_full"
+
+    def __init__(
+        self, retry_after_s: int = 1, detail: str = "the gateway's queue is full; send again later"
+    ) -> None:
+        super().__init__(detail)
         self.retry_after_s = retry_after_s
+
+
+class OnlyViolations(QueueFull):
+    """The last lines of this key were all violations: nothing of it is read for a while (S1162)."""
+
+    reason = "only_violations"
 
 
 class GatewayStopped(ObservatoryError):

@@ -265,8 +265,11 @@ class Inbox(Protocol):
 class Standstill(Protocol):
     """What kill-switches would hold and do hold, as last committed."""
 
+    async def spelt(self, tenant_id: str, **agents: str) -> dict[str, list[str]]:
+        """The values of these columns of agents that read as these words do (`protocol/spelling.py`)."""
+
     async def reach(self, tenant_id: str, **agents: str) -> Reach:
-        """Of agents whose columns are equal to these; without any, of the whole tenant."""
+        """Of agents whose columns read as these; without any, of the whole tenant."""
 
     async def obeyed(self, tenant_id: str, number: int, most: int, **agents: str) -> Obeyed:
         """By the orders under this number; of those who have not obeyed at most so many, last heard first."""
@@ -301,6 +304,7 @@ class Stranded(msgspec.Struct, frozen=True):
     address: str | None
     message_seq: int
     trace_id: str
+    message_id: str | None = None
 
 
 class EdgeCount(msgspec.Struct, frozen=True):

@@ -51,7 +51,14 @@ class Agent(msgspec.Struct, kw_only=True):
     cost: float = 0.0
     instructions_version: int = 0  # the newest it has acknowledged
     certificate: str | None = None  # fingerprint of the one it last spoke with
+    paused_ns: int | None = None  # set while a person has paused it everywhere
+    paused_by: str | None = None
+    pause_seq: int | None = None  # the intervention that did it
     dirty: bool = False
+
+    @property
+    def is_paused(self) -> bool:
+        return self.paused_ns is not None
 
 
 class Session(msgspec.Struct, kw_only=True):
@@ -128,6 +135,7 @@ class Hold(msgspec.Struct, kw_only=True):
     quorum: int = 1
     approvals: str | None = None  # JSON list of entity ids
     requested_by: str = ""
+    key_maker: str | None = None  # who made the agent's key it was sent with
     bound: int = 0  # sent with a key bound to its agent
     deadline_ns: int | None = None
     on_expiry: str = "deny"
@@ -135,6 +143,7 @@ class Hold(msgspec.Struct, kw_only=True):
     ended_ns: int | None = None
     ended_by: str | None = None
     released_seq: int | None = None
+    key_id: str | None = None  # of the key it was sent with
     dirty: bool = False
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,7 @@ from observatory.errors import StartupError
 VERSION = "0.1.0"
 PREFIX = "OBSERVATORY_"
 # Read by the SDK and by tests of this project, not by the server.
-FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG", "CHROMIUM", "CA", "CERT", "CERT_KEY"})
+FOREIGN = frozenset({"URL", "KEY", "CLUSTER", "CONFIG", "CHROMIUM", "CA", "CERT", "CERT_KEY", "ON_AWAY"})
 _ORIGIN = re.compile(r"https?://[^\s/?#@*]+/?")
 DATABASES = ("postgresql://", "postgres://", "sqlite:///")
 
@@ -32,10 +33,11 @@ Whole = Annotated[int, msgspec.Meta(ge=1)]
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data: str = "~/.observatory"
     host: str = "127.0.0.1"
-    port: int = 4800
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 4800
     public_url: str = ""
     db: str = ""
     bus: str = ""
+    bus_ca: str = ""
     nats_replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     nats_stream_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 256 << 20
     allowed_hosts: tuple[str, ...] = ()
@@ -45,24 +47,35 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     service_name: str = "observatory"
     service_version: str = VERSION
     environment: str = "production"
-    message_bytes: int = 1 << 20
-    request_bytes: int = 32 << 20
-    batch_lines: int = 10_000
-    queue_messages: int = 20_000
-    queue_bytes: int = 256 << 20
-    commit_batch: int = 1_000
-    live_backlog: int = 5_000
-    violation_window_s: int = 30
+    message_bytes: Whole = 1 << 20
+    request_bytes: Whole = 32 << 20
+    batch_lines: Whole = 10_000
+    refusals_in_full: Whole = 10
+    agent_decisions: Whole = 20
+    agent_reminders: Whole = 100
+    header_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 10.0
+    body_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 60.0
+    reading_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 256 << 20
+    connections: Annotated[int, msgspec.Meta(ge=16)] = 8_192
+    trusted_proxies: tuple[str, ...] = ()
+    queue_messages: Whole = 20_000
+    queue_bytes: Whole = 256 << 20
+    queue_wait_s: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 20.0
+    commit_batch: Whole = 1_000
+    live_backlog: Whole = 5_000
+    violation_window_s: Whole = 30
     heartbeat_check_s: Whole = 30
     heartbeat_timeout_s: Whole = 90
     breaker_window_s: Whole = 60
     breaker_min_calls: Whole = 10
     breaker_failure_ratio: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     breaker_open_s: Whole = 30
-    redelivery_s: int = 30
-    login_minutes: int = 15
-    cookie_hours: int = 12
-    kill_release_batch: int = 500
+    redelivery_s: Whole = 30
+    login_minutes: Annotated[int, msgspec.Meta(ge=0)] = 15
+    cookie_hours: Annotated[int, msgspec.Meta(ge=1, le=12)] = 12
+    idle_minutes: Annotated[int, msgspec.Meta(ge=0)] = 60
+    print_login: bool = False
+    kill_release_batch: Whole = 500
     policy_default: Literal["allow", "deny"] = "allow"
     insight: bool = True
     low_confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
@@ -125,8 +138,6 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
         settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise StartupError(f"a setting is not usable: {error}; see docs/guides/settings.md") from error
-    if not 0 <= settings.port <= 65_535:
-        raise StartupError("a port is a number from 0 to 65535 (0 takes a free one)")
     if settings.heartbeat_timeout_s < settings.heartbeat_check_s:
         raise StartupError("heartbeat_timeout_s may not be shorter than heartbeat_check_s")
     if settings.db and not settings.db.startswith(DATABASES):
@@ -137,6 +148,13 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     problem = _problem_of_tls(settings)
     if problem is not None:
         raise StartupError(problem)
+    for proxy in settings.trusted_proxies:
+        try:
+            ip_network(proxy)
+        except ValueError as error:
+            raise StartupError(
+                "trusted_proxies are addresses or networks, such as 10.0.0.7 or 10.0.0.0/8"
+            ) from error
     for origin in settings.cors_origins:
         if not _ORIGIN.fullmatch(origin):
             raise StartupError(

@@ -17,7 +17,15 @@ from observatory.protocol.certificates import Binding, Certificate
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext
 from observatory.protocol.redaction import RedactionBook
-from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, PolicyRule, Route
+from observatory.protocol.rulebook import (
+    Budget,
+    DecisionSettings,
+    DetectorSettings,
+    KillSwitch,
+    PolicyRule,
+    Route,
+    RoutingSettings,
+)
 from observatory.protocol.versions import Judgement, VersionEntry
 from observatory.rows import (
     Agent,
@@ -52,12 +60,24 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     access_version: int = 0
     expires_ns: int | None = None
+    # Of an agent's key: the user who made it. They request what is sent with it.
+    key_maker: str | None = None
     # What the connection proved in its handshake; None when it showed none.
     certificate: Certificate | None = None
 
     @property
     def entity_id(self) -> str:
         return self.user_id or self.key_id
+
+    def has_requested(self, requested_by: str, key_maker: str | None) -> bool:
+        """Whether this is who sent something, or who made the agent's key it was sent with."""
+        mine = (self.entity_id, self.key_id, self.user_id)
+        return requested_by in mine or (key_maker is not None and key_maker in mine)
+
+    @property
+    def is_browser(self) -> bool:
+        """Whether it signed in by a link and holds a cookie, not a key."""
+        return self.key_id.startswith("log_")
 
     @property
     def is_bound(self) -> bool:
@@ -86,10 +106,16 @@ class Rulebook(msgspec.Struct, frozen=True):
     # Capabilities that have a breaker; its counts are rows of their own.
     breakers: frozenset[str] = frozenset()
     detectors: DetectorSettings = DetectorSettings()
+    decisions: DecisionSettings = DecisionSettings()
+    routing: RoutingSettings = RoutingSettings()
+    # entity id -> the addresses (`type:x`, `cluster:y`) an operator gave it
+    grants: dict[str, frozenset[str]] = {}
     # None as long as no rule was ever made.
     redaction: RedactionBook | None = None
     # entity id of an agent -> the certificate without which nobody speaks as it
     certificates: dict[str, Binding] = {}
+    # entity ids of agents a key is bound to; one that ran out counts until it is revoked
+    bound: frozenset[str] = frozenset()
 
 
 class Memory(msgspec.Struct):
@@ -118,6 +144,8 @@ class Memory(msgspec.Struct):
     payloads: set[int] = msgspec.field(default_factory=set)
     # Name of a lease of the house -> its epoch. It cannot change before the transaction ends.
     leases: dict[str, int] = {}
+    # (table, agent's number) -> how many of its own wait there, of those that were asked for
+    waiting: dict[tuple[str, int], int] = {}
     noted: set[tuple[str, str]] = msgspec.field(default_factory=set)
     # (agent type, version) -> what the registry says, worked out once a batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
@@ -168,7 +196,7 @@ class Memory(msgspec.Struct):
             self.fresh = {}
         self.changed = []
         self.rows, self.fleet, self.raws, self.payloads = {}, {}, {}, set()  # read anew by who names them
-        self.leases = {}
+        self.leases, self.waiting = {}, {}
         return self
 
 
@@ -195,6 +223,8 @@ class Wants(msgspec.Struct):
     payloads: set[int] = msgspec.field(default_factory=set)
     # Leases of the house that must not change hands while this is decided and written.
     leases: set[str] = msgspec.field(default_factory=set)
+    # (table, entity id of an agent) whose waiting rows are counted against its quota
+    waiting: set[tuple[str, str]] = msgspec.field(default_factory=set)
 
     def row(self, table: str, key: Any) -> None:
         self.rows.setdefault(table, set()).add(key)
@@ -220,6 +250,7 @@ class Wants(msgspec.Struct):
         self.contents |= other.contents
         self.payloads |= other.payloads
         self.leases |= other.leases
+        self.waiting |= other.waiting
         for table, keys in other.rows.items():
             self.rows.setdefault(table, set()).update(keys)
 
@@ -242,9 +273,13 @@ class Draft(msgspec.Struct, kw_only=True, gc=False):
     attributes: dict[str, Any] = {}
     sender_id: str | None = None
     sender_type: str = "system"
+    # The key it was made with; None: that of the submission it comes of.
+    key_id: str | None = None
     recipient_id: str | None = None
     hub_address: str | None = None
     trust_level: str | None = None
+    # What refusal it tells of where no code of an answer says so: see `gateway/refusals.py`.
+    counts_as: str | None = None
 
 
 class Changes(msgspec.Struct):

@@ -11,6 +11,7 @@ import msgspec
 
 from observatory.daemons.leader import Leader
 from observatory.daemons.scheduler import Scheduler
+from observatory.daemons.wall_clock import WallClock
 from observatory.gateway import firing, jobs
 from observatory.settings import Settings
 from observatory.state import HOME_TENANT, Act, Principal, Submission, Verdict
@@ -31,7 +32,9 @@ class Clockwork:
         self.now_ns = START
         self.elapsed = 0.0  # of its own monotonic clock
         self.leader = Leader(house.store, firing.LEASE, lease_s, clock=lambda: self.elapsed)
-        self.scheduler = Scheduler(self, house.store, self.leader)
+        self.steady_ns: int | None = None  # of the clock that nobody sets; None while the two agree
+        self.wall = WallClock(self.clock, lambda: self.now_ns if self.steady_ns is None else self.steady_ns)
+        self.scheduler = Scheduler(self, house.store, self.leader, self.wall)
         self.calls: list[str] = []
         self.cut: str | None = None
 

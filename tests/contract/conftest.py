@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
+import msgspec
 import pytest
 
 from observatory.gateway import access
@@ -117,7 +118,10 @@ class House:
         raw = json.dumps(body).encode()
         message = intercept(raw)
         assert isinstance(message, Message), message
-        return Arrival(message, self.admin(tenant_id), self.now(), len(raw))
+        who = self.admin(tenant_id)
+        if message.sender_type == "user":  # people speak in their own name
+            who = msgspec.structs.replace(who, user_id=message.sender_id)
+        return Arrival(message, who, self.now(), len(raw))
 
     def send(self, *bodies: dict[str, Any], tenant_id: str = HOME_TENANT) -> list[Verdict]:
         return self.submit(*(self.arrival(body, tenant_id) for body in bodies), tenant_id=tenant_id)

@@ -10,9 +10,11 @@ import pytest
 from observatory.daemons import alerts as daemon
 from observatory.daemons.log_opening import Refusal
 from observatory.errors import NotDurable
-from observatory.gateway import alert_telling, alerting, breaker, enrolment, reaping
+from observatory.gateway import alert_telling, alerting, breaker, enrolment, quotas, reaping
 from observatory.gateway.alert_telling import Found, judge
+from observatory.gateway.quotas import Quotas
 from observatory.gateway.record import notice
+from observatory.gateway.refusals import conclude
 from observatory.gateway.registry import TIMES
 from observatory.ports import Silent
 from observatory.protocol.alerting import DEFAULTS
@@ -163,6 +165,7 @@ def test_many_events_are_read_in_pages_and_the_cursor_only_grows_s545(
     """S545: also when a look ends before the trail does."""
     monkeypatch.setattr(daemon, "PAGE", 4)
     monkeypatch.setattr(daemon, "PAGES", 2)
+    monkeypatch.setattr(quotas, "_quotas", Quotas(refusals_in_full=100))
     add(house, threshold=20.0)
     violate(house, 20)
     watchman = Watchman(house)
@@ -174,6 +177,17 @@ def test_many_events_are_read_in_pages_and_the_cursor_only_grows_s545(
     late = judge(watchman.principal_of_house(HOME_TENANT), [], 3, house.now())
     house.submit(late)
     assert int(rows(house, "knobs", name=alert_telling.CURSOR)[0]["value"]) == cursors[-1]
+
+
+def test_violations_that_are_only_counted_raise_the_alert_as_if_each_were_told_s1161(house: House) -> None:
+    """S1161: ten are events of their own; the threshold lies beyond them."""
+    add(house, threshold=30.0, scope="tenant")
+    watchman = Watchman(house)
+    violate(house, 40)
+    assert watchman.look() == []
+    house.wait(61 * SECOND)
+    house.submit(conclude(house.admin(), "key_admin", "schema_violation/refused", house.now()))
+    assert watchman.look() == [("alert_raised", "tenant")]
 
 
 def test_a_second_evaluator_tells_nothing_the_first_has_told_s546(house: House) -> None:

@@ -125,7 +125,7 @@ def test_a_step_costs_what_it_says_or_what_the_figure_grew_s202(house: House) ->
         ({"cumulative_session_cost": 1.4}, 0.2),
         ({"cost": 0.3}, 0.3),
         ({"cumulative_session_cost": 2.0}, 0.3),  # of which 0.3 were told already
-        ({"cumulative_session_cost": 3.0, "cost": 0.1}, 0.1),
+        ({"cumulative_session_cost": 3.0, "cost": 0.1}, 1.0),  # whichever is more
         ({"cost": -4.0}, 0.0),
         ({}, 0.0),
     ]

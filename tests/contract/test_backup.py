@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from observatory.cli import backup_file
+from observatory.cli import backup_file, unfinished
 from observatory.cli.backup import backup, restore
 from observatory.cli.terminal import CommandFailed
 from observatory.errors import StoreError
@@ -325,7 +325,7 @@ backup_file.write = packed_on_a_full_disk
 tried()
 room(resource.RLIM_INFINITY)
 backup_file.write = pack
-for kind in (signal.SIGTERM, signal.SIGKILL):
+for kind in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
     backup_file.digest_of = lambda path: os.kill(os.getpid(), kind)
     tried()
 """
@@ -334,7 +334,8 @@ for kind in (signal.SIGTERM, signal.SIGKILL):
 def test_what_ends_half_way_leaves_nothing_under_its_name_s584(
     sqlite_house: SqliteHouse, tmp_path: Path
 ) -> None:
-    """S584: with a disk that is full while it is copied, while it is packed; told to end; and killed."""
+    """S584, S1065: with a disk that is full while it is copied, while it is packed; told to end; and killed:
+    what the killed one left is gone with the next."""
     lived(sqlite_house, tmp_path / "old")
     path = tmp_path / "to/house.backup"
     path.parent.mkdir()
@@ -345,11 +346,18 @@ def test_what_ends_half_way_leaves_nothing_under_its_name_s584(
         check=False,
     )
     assert run.returncode == -9, run.stderr
-    copied, packed, told_to_end = run.stdout.splitlines()
-    assert told_to_end.split() == ["KeyboardInterrupt", "[]"]
+    copied, packed, told_to_end, hung_up = run.stdout.splitlines()
+    assert told_to_end.split() == ["KeyboardInterrupt", "[]"] == hung_up.split()
     assert copied.startswith("StoreError the copy ended at SQLite") and copied.endswith(" []")
     assert packed.startswith(f"CommandFailed {path} could not be written") and packed.endswith(" []")
     assert not path.exists() and list(path.parent.iterdir()), "what was killed lies beside, under no name"
+    with unfinished.file(path) as others, unfinished.folder(path.parent) as theirs:
+        (path.parent / ".notes.partial").write_text("a person's own")
+        backup(to=path, data=str(tmp_path / "old"), db=sqlite_house.url)
+        left = {one.name for one in path.parent.iterdir()}
+    assert left == {path.name, ".notes.partial", others.name, theirs.name}, "what others still make is left"
+    unfinished.clear(path.parent)
+    assert {one.name for one in path.parent.iterdir()} == {path.name, ".notes.partial"}
 
 
 def test_a_database_that_is_none_is_told_of(tmp_path: Path) -> None:

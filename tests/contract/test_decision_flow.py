@@ -16,7 +16,7 @@ from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
 from observatory.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
-from tests.samples import envelope
+from tests.samples import envelope, just_now
 
 Json = dict[str, Any]
 AGENT = "agt_asker"
@@ -24,7 +24,8 @@ HOUR = 3_600_000_000_000
 
 
 def person(house: House, user_id: str, tenant_id: str = HOME_TENANT) -> Principal:
-    return msgspec.structs.replace(house.admin(tenant_id), role="approver", user_id=user_id)
+    keeper = house.admin(tenant_id)
+    return msgspec.structs.replace(keeper, role="approver", key_id=f"sys_{user_id}", user_id=user_id)
 
 
 def by(house: House, sent: Json, who: Principal) -> Arrival:
@@ -152,7 +153,8 @@ def test_a_confirmation_ends_the_decision_s127(house: House, status: str, state:
     (foreign,) = house.send(envelope("action_confirmation", payload=payload))
     assert foreign.code == 202 and "another agent" in foreign.answer.warnings[0]
     assert row_of(house, asked)["state"] == "answered"
-    (own,) = house.send(envelope("action_confirmation", sender={"entity_id": AGENT}, payload=payload))
+    done = {"sender": {"entity_id": AGENT}, "payload": payload}
+    (own,) = house.send(envelope("action_confirmation", timestamp=just_now(), **done))
     assert (own.code, own.answer.warnings) == (202, ())
     assert row_of(house, asked)["state"] == state
     (later,) = house.send(envelope("action_confirmation", sender={"entity_id": AGENT}, payload=payload))
@@ -168,10 +170,12 @@ def late(house: House, now_ns: int) -> list[Submission]:
 @pytest.mark.req(380, 381)
 def test_a_deadline_takes_the_named_option_or_ends_it_s125(house: House) -> None:
     """S125: handed in twice, as two gateways would; each ends once."""
-    past = from_ns(house.now() - HOUR)
-    auto = ask(house, deadline=past, auto_action={"option_id": "deny", "trigger": "deadline_expired"})
-    plain, open_ended, later = ask(house, deadline=past), ask(house, deadline=None), ask(house)
+    auto = ask(house, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
+    plain, open_ended, later = ask(house), ask(house, deadline=None), ask(house)
     house.send(auto, plain, open_ended, later)
+    for sent in (auto, plain):  # an hour goes by
+        decision_id = sent["payload"]["decision_id"]
+        house.sql(f"UPDATE decisions SET deadline_ns = 1 WHERE decision_id = '{decision_id}'")
     now = house.now()
     items = late(house, now)
     again = late(house, now)
@@ -182,7 +186,7 @@ def test_a_deadline_takes_the_named_option_or_ends_it_s125(house: House) -> None
     assert house.read(house.store.head(HOME_TENANT))[0] == head, "the second gateway wrote nothing"
     assert late(house, now) == []
     taken, ended = row_of(house, auto), row_of(house, plain)
-    assert (taken["state"], taken["option_id"], taken["answered_by"]) == ("answered", "deny", "auto")
+    assert (taken["state"], taken["option_id"], taken["answered_by"]) == ("answered", "defer", "auto")
     assert (ended["state"], ended["option_id"]) == ("expired", None)
     assert {row_of(house, one)["state"] for one in (open_ended, later)} == {"pending"}
     assert len(told(house)) == 2

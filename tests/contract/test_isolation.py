@@ -246,6 +246,7 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "stops": store.stops(tenant_id),
         "reach": store.reach(tenant_id, agent_type=scene.reader),
         "obeyed": store.obeyed(tenant_id, parcel, 10, agent_type=scene.reader),
+        "spelt": spellings(store, tenant_id, scene.reader),
         "waiting": store.waiting(tenant_id),
         "silent": store.silent(tenant_id, LATER, 100),
         "rooms": store.rooms(tenant_id, number),
@@ -257,6 +258,10 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         **scheduled(store, tenant_id, scene),
         **outside(store, tenant_id, scene),
     }
+
+
+async def spellings(store: Store, tenant_id: str, agent_type: str) -> list[str]:
+    return (await store.spelt(tenant_id, agent_type=agent_type))["agent_type"]
 
 
 def outside(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[Any, Any, Any]]:
@@ -290,6 +295,8 @@ def scheduled(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "runs_page": store.runs_page(tenant_id, scene.job, None, 100),
         "jobs_firing": store.jobs_firing(tenant_id, LATER, 100),
         "jobs_made": store.jobs_made(tenant_id),
+        "jobs_ahead": store.jobs_ahead(tenant_id, 0, 100),
+        "runs_ahead": store.runs_ahead(tenant_id, 0, 100),
         "acknowledged": store.acknowledged(tenant_id, [scene.parcel]),
         "letters_page": store.letters_page(tenant_id, None, 100, None, None),
         "letters_dead": store.letters_dead(tenant_id, 100),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 
-from observatory.daemons.folds.loops import Loops
+from observatory.daemons.folds.idle import IDLE_S
+from observatory.daemons.folds.loops import KEPT, SESSION, WATCH, Loops, _push
 from observatory.daemons.folds.session_lines import SessionLines
 from observatory.gateway import detectors
+from observatory.gateway.loops import Watch
+from observatory.insight.seen import Fold
+from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.rulebook import LoopSettings
 from observatory.state import HOME_TENANT
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import House
@@ -112,13 +120,77 @@ def test_memory_is_bounded_and_what_was_dropped_is_read_again(
 
 def test_what_is_counted_as_kept_is_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """S196: steps are counted, not agents, for a long watch weighs as much as many short ones."""
-    monkeypatch.setattr("observatory.daemons.folds.loops.KEPT", 40)
+    monkeypatch.setattr("observatory.daemons.folds.loops.KEPT", 60)
     with Analyst(house) as analyst:
         fold = Loops(analyst.derived, house.store)
         for number in range(24):
             house.send(log(number), log(number, f"agent-{number}", tool_input=f"page {number}"))
             analyst.catch_up(3, folds=[SessionLines(analyst.derived), fold])
-            assert fold._kept == sum(len(one) + 1 for one in fold._watches.values())
-            assert fold._known == sum(len(one) + 1 for one in fold._crowds.values())
+            assert fold._kept == sum(len(one) + WATCH for one in fold._watches.values())
+            assert fold._known == sum(len(one) + SESSION for one in fold._crowds.values())
         assert len(fold._watches) > 5, "of the short ones many fit"
         assert ("loop_detected", "alpha") in found(analyst)
+
+
+def test_what_the_detector_keeps_takes_the_memory_that_its_bound_says_s1201() -> None:
+    """Of many agents with a few steps each and of few with many; the folds of an hour took 400 MB."""
+    for agents, many in ((400, 2), (30, 40)):
+        logs = [
+            [
+                heard(log(number, f"agent-{agent}", tool_input=f"page {agent} {number}"))
+                for number in range(many)
+            ]
+            for agent in range(agents)
+        ]
+        kept_of(logs)  # what is remembered of texts is bounded by itself
+        gc.collect()
+        tracemalloc.start()
+        try:
+            watches = kept_of(logs)
+            taken = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        weight = sum(len(watch) + WATCH for watch in watches)
+        assert taken < 1_500 * weight
+        assert 1_500 * KEPT < 40_000_000
+
+
+def test_the_detector_forgets_sessions_that_fell_silent_and_knows_them_when_they_go_on_s1201(
+    house: House,
+) -> None:
+    clock = Ticking()
+    with Analyst(house) as analyst:
+        fold = Loops(analyst.derived, house.store, clock)
+        folds: list[Fold] = [SessionLines(analyst.derived), fold]
+        for number in range(5):
+            house.send(log(number))
+        analyst.catch_up(folds=folds)
+        assert len(fold._watches) == len(fold._crowds) == 1
+        for _ in range(2):
+            clock.now += IDLE_S
+            house.send(decision_log(meta={"session_id": "another"}))
+            analyst.catch_up(folds=folds)
+        assert [key[1] for key in fold._watches] == [key[1] for key in fold._crowds] == ["another"]
+        assert fold._kept == len(next(iter(fold._watches.values()))) + WATCH
+        house.send(log(5))
+        analyst.catch_up(folds=folds)
+        assert ("loop_detected", "alpha") in found(analyst), "the six rounds are one loop"
+
+
+def kept_of(logs: list[list[DecisionLog]]) -> list[Watch]:
+    watches = [Watch() for _ in logs]
+    for watch, steps in zip(watches, logs, strict=True):
+        for seq, step in enumerate(steps):
+            _push(watch, seq, step, None, LoopSettings())
+    return watches
+
+
+def heard(body: dict[str, Any]) -> DecisionLog:
+    return msgspec.json.decode(json.dumps(body), type=DecisionLog)
+
+
+class Ticking:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now

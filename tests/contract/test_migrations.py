@@ -12,12 +12,12 @@ import pytest
 from observatory.errors import StartupError
 from observatory.protocol.identity import mint
 from observatory.state import HOME_TENANT
-from observatory.store.migrate import SCRIPTS, migrate
+from observatory.store.migrate import REVISIONS, migrate
 from tests.contract import postgres
 from tests.contract.conftest import House, PostgresHouse, SqliteHouse
 from tests.samples import decision_log
 
-HEAD = max(path.name[1:5] for path in (SCRIPTS / "versions").glob("v*.py"))
+HEAD = REVISIONS[-1]  # their order is the one they were made in, not that of their names
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

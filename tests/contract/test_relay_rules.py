@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from observatory.gateway import reaping
-from observatory.protocol.rulebook import Match, PolicyRule
+from observatory.protocol.rulebook import Effect, Match, PolicyRule
 from observatory.rows import Write
 from observatory.state import HOME_TENANT, Act, Desk, Verdict
 from tests.contract.conftest import House
 from tests.contract.test_relay import AGENT, SESSION, act, said
 
 
-def rule(house: House, **match: Any) -> None:
-    """A deny rule, straight into the rulebook."""
+def rule(house: House, effect: Effect = "deny", **match: Any) -> None:
+    """A rule, straight into the rulebook."""
 
     def decide(desk: Desk) -> Verdict:
         desk.memory.tenant.rulebook_version += 1
-        made = PolicyRule(rule_id="pol_1", position=1, effect="deny", match=Match(**match))
+        made = PolicyRule(rule_id="pol_1", position=1, effect=effect, match=Match(**match))
         row = {
-            "tenant_id": HOME_TENANT, "rule_id": "pol_1", "position": 1, "effect": "deny", "quorum": 1,
+            "tenant_id": HOME_TENANT, "rule_id": "pol_1", "position": 1, "effect": effect, "quorum": 1,
             "matches": msgspec.json.encode(made.match).decode(), "on_expiry": "deny", "note": "",
             "created_ns": 1, "updated_ns": 1, "updated_by": "usr_ann",
         }  # fmt: skip
@@ -42,10 +43,11 @@ def test_an_address_that_means_many_is_no_way_around_a_deny_rule(house: House) -
     assert len([row for row in told if row["kind"] == "message"]) == 13
 
 
-def test_work_handed_on_later_goes_to_nobody_a_rule_denies_it_to(house: House) -> None:
-    """What was parked, too, is given only to who may have it."""
+@pytest.mark.parametrize("effect", ["deny", "hold"])
+def test_work_handed_on_later_goes_to_nobody_a_rule_keeps_it_from_s943(house: House, effect: Effect) -> None:
+    """S943: what was parked, too, is given only to who may have it; a hold asks for a person."""
     house.send(said("work", agent_type="asker", recipient="type:writer"))
-    rule(house, sender=(AGENT,), recipient=("bob",))
+    rule(house, effect, sender=(AGENT,), recipient=("bob",))
     house.send(said("0", agent="bob", agent_type="writer"))
     (work,) = house.read(house.store.stranded(HOME_TENANT, 0, "type:writer", 10))
     assert act(house, reaping.hand_on(house.admin(), work, None, "type:writer", house.now())).answer == 0

@@ -11,7 +11,7 @@ import pytest
 
 from observatory.daemons import scheduler
 from observatory.errors import StatementFailed
-from observatory.gateway import dead_letters, firing, inbox, jobs, reaping, rulemaking
+from observatory.gateway import dead_letters, firing, from_now, inbox, jobs, reaping, rulemaking
 from observatory.ports import Pending
 from observatory.protocol.rulebook import Match, PolicyRule
 from observatory.rows import Write
@@ -365,3 +365,79 @@ def _acknowledge(house: House) -> None:
 
 def _rule(house: House, rule: PolicyRule) -> None:
     assert house.submit(rulemaking.create_rule(house.admin(), rule, False, house.now()))[0].code == 201
+
+
+YEAR = 365 * 24 * HOUR
+
+
+def go_on(one: Clockwork) -> Any:
+    """What the operator's act does with whatever a clock that ran ahead has put off."""
+    found = one.house.read(one.store.jobs_ahead(HOME_TENANT, one.now_ns + from_now.JOBS_NS, 100))
+    runs = one.house.read(one.store.runs_ahead(HOME_TENANT, one.now_ns + from_now.RUNS_NS, 100))
+    return one.at_its_time(from_now.go_on(one.house.admin(), found, runs, YEAR, one.now_ns))[0].answer
+
+
+def test_after_a_clock_that_ran_a_year_ahead_schedules_go_on_from_now_s1165(house: House) -> None:
+    """S1165: by their next time from the present; what the wrong year fired is not fired again."""
+    one = Clockwork(house)
+    house.send(_step("sweeper"))
+    job = one.make()
+    one.look(START + YEAR + 10 * MINUTE)
+    fired_by_it = one.times()
+    one.look(START + 20 * MINUTE)
+    assert one.times() == fired_by_it, "it waits for a year"
+    assert go_on(one) == {"jobs": 1, "runs": 0}
+    assert one.job(job["job_id"])["next_for_ns"] == START + 30 * MINUTE
+    (told,) = one.told("schedule_resumed")
+    assert (told["jobs"], told["names"], told["clock_was_set_by_s"]) == (1, ["sweep"], 365 * 86_400)
+    one.look(START + 30 * MINUTE)
+    assert set(one.times()) - set(fired_by_it) == {30}
+    assert go_on(one) == {"jobs": 0, "runs": 0}
+    one.look(START + YEAR + 10 * MINUTE)
+    one.look(START + YEAR + 20 * MINUTE)
+    later = [at - YEAR // MINUTE for at in one.times() if at > 30]
+    assert later == [10, 20], "the time it had fired by the wrong clock is not fired twice"
+
+
+def test_a_paused_job_and_a_run_that_was_refused_by_a_wrong_clock_go_on_too_s1165(house: House) -> None:
+    """S1165: whichever way something waits for a time that nobody waits for."""
+    one = Clockwork(house)
+    house.send(_step("sweeper"))
+    job = one.make(overlap="queue")
+    rule = PolicyRule(rule_id="r1", position=1, effect="deny", match=Match(recipient=("sweeper",)))
+    house.submit(rulemaking.create_rule(house.admin(), rule, True, house.now()))
+    one.look(START + YEAR + 10 * MINUTE)
+    (run,) = one.runs()
+    assert run["state"] == "refused" and run["next_try_ns"] > START + YEAR
+    one.now_ns = START + 20 * MINUTE
+    one.at_its_time(jobs.pause(house.admin(), job["job_id"], one.now_ns))
+    one.at_its_time(jobs.resume(house.admin(), job["job_id"], one.now_ns))
+    assert one.job(job["job_id"])["next_for_ns"] > START + YEAR, "resumed, it still waits for a year"
+    (found,) = house.read(one.store.jobs_ahead(HOME_TENANT, one.now_ns + from_now.JOBS_NS, 100))
+    assert found["job_id"] == job["job_id"]
+    assert go_on(one) == {"jobs": 1, "runs": 1}
+    (run,) = one.runs()
+    assert run["next_try_ns"] == firing.AT_ONCE
+    assert one.job(job["job_id"])["next_for_ns"] == START + 30 * MINUTE
+
+
+def test_nothing_fires_while_the_wall_clock_has_parted_from_the_steady_one_s1164(house: House) -> None:
+    """S1164: minutes ahead or back; a person says that it is right, or it is put right."""
+    one = Clockwork(house)
+    house.send(_step("sweeper"))
+    one.make()
+    one.look(START + 5 * MINUTE)
+    one.steady_ns = one.now_ns
+    one.look(START + YEAR)
+    assert one.runs() == [] and one.wall.is_parted
+    assert one.wall.believed(one.now_ns) == START + 5 * MINUTE
+    one.look(START - HOUR)
+    assert one.wall.is_parted
+    one.steady_ns = START + 10 * MINUTE
+    one.look(START + 10 * MINUTE)
+    assert one.times() == [10] and not one.wall.is_parted
+    one.look(START + HOUR)
+    assert one.times() == [10]
+    one.wall.accept()
+    one.look(START + HOUR)
+    assert len(one.times()) > 1

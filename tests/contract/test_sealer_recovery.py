@@ -164,3 +164,24 @@ def test_another_key_does_not_go_on_with_the_log_s361(desk: Desk, tmp_path: Path
     note.open(new.note, [verifier(desk)])
     assert len(house.read(house.store.rows(HOME_TENANT, "log_keys"))) == 2
     assert any(b"rollback_accepted" in event.record for event in house.trail_of())
+
+
+def test_a_mark_of_another_log_is_refused_until_it_is_accepted_s1064(desk: Desk) -> None:
+    """S1064: whoever changes the name in the marks does not turn the check off; accepting it is on record."""
+    say(desk.house, 3)
+    kept = desk.sealed()
+    path = desk.path.with_name("log.key.signed")
+    path.write_bytes(path.read_bytes().replace(NAME.encode(), b"log.example/other"))
+    desk.again()
+    desk.look()
+    refusal = desk.sealer.refused[HOME_TENANT]
+    assert refusal.kind == "marks" and "another name" in refusal.sentence and "log_name" in refusal.sentence
+    say(desk.house, 3)
+    desk.look()
+    assert desk.checkpoint() == kept, "nothing more is signed"
+    desk.again(accepts=True)
+    assert desk.sealed().size > kept.size and not desk.sealer.refused
+    (event,) = [one for one in desk.house.trail_of() if b"rollback_accepted" in one.record]
+    assert b'"reason":"marks"' in event.record
+    mark = desk.sealer.marks.of(HOME_TENANT)
+    assert mark is not None and mark.origin == f"{NAME}/{HOME_TENANT}"

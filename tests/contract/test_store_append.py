@@ -12,8 +12,10 @@ import pytest
 
 from observatory.errors import StatementFailed
 from observatory.gateway import access
+from observatory.gateway.sender_clock import BEHIND
 from observatory.ledger.verify import ChainCheck, payload_matches
 from observatory.ports import EventFilter, MessageFilter
+from observatory.protocol.clock import from_ns
 from observatory.protocol.message import Message
 from observatory.rows import AuditRow, MessageRow, Write
 from observatory.state import HOME_TENANT, Act, Breach, Changes, Verdict, Wants
@@ -74,6 +76,20 @@ def test_a_repeat_answers_as_the_first_did_and_writes_nothing(house: House) -> N
     house.reopen()
     assert [verdict.answer for verdict in house.send(first, second)] == answers
     assert assert_whole(house) == length
+
+
+def test_a_repeat_is_warned_of_its_time_as_the_first_was_s1300(house: House) -> None:
+    """S1300: what was on time is not late for being sent again; what waited in the queue neither."""
+    body = log(timestamp=from_ns(house.now()))
+    waits = house.arrival(log(timestamp=from_ns(house.now())))
+    (first,) = house.send(body)
+    assert not [text for text in first.answer.warnings if "clock" in text]
+    house.wait(2 * 3_600_000_000_000)
+    assert house.send(body)[0].answer == first.answer
+    (queued,) = house.submit(waits)
+    assert not [text for text in queued.answer.warnings if "clock" in text]
+    (late,) = house.send(log(timestamp=from_ns(house.now() - 2 * 3_600_000_000_000)))
+    assert [text for text in late.answer.warnings if "clock" in text] == [BEHIND["decision_log"]]
 
 
 def test_the_same_step_with_other_content_is_a_conflict_and_is_told_of(house: House) -> None:
@@ -252,7 +268,9 @@ def test_a_revoked_key_and_an_ended_login_are_gone_under_the_lock_and_others_are
         row = login | {"login_id": name, "token_hash": name.encode()}
         house.submit(access.issue_login(house.admin(), row, house.now()))
     house.submit(access.revoke_key(house.admin(), "key_a", house.now()))
-    house.submit(access.sign_out(msgspec.structs.replace(house.admin(), key_id="lgn_a"), house.now()))
+    house.submit(
+        access.sign_out(msgspec.structs.replace(house.admin(), key_id="lgn_a"), "lgn_a", "usr_1", house.now())
+    )
     doubtful = dict.fromkeys(("key_a", "key_b", "lgn_a", "lgn_b", "key_unknown"), -1)
     memory = house.transact(HOME_TENANT, lambda tx: tx.load(HOME_TENANT, Wants(keys=doubtful), None))
     assert memory.gone_keys == {"key_a", "lgn_a", "key_unknown"}

@@ -302,3 +302,22 @@ def test_urls_of_postgres_are_understood_with_any_driver_named() -> None:
     assert dsn("postgresql://postgres:@/db?host=/tmp/x").endswith("?host=/tmp/x")
     with pytest.raises(StartupError):
         dsn("/var/lib/observatory.db")
+
+
+def test_a_page_that_postgresql_did_not_write_is_not_forgotten_by_the_readiness_s1063(
+    pg_house: PostgresHouse,
+) -> None:
+    """S1063: with the server's own words for it."""
+
+    async def met() -> None:
+        store = PostgresStore(pg_house.url)
+        await store.start()
+        await store.ping()
+        with pytest.raises(NotDurable):
+            async with store._reader() as connection:
+                await connection.execute("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = 'XX001'; END $$")
+        with pytest.raises(NotDurable, match="malformed"):
+            await store.ping()
+        await store.stop()
+
+    asyncio.run(met())

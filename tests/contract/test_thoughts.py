@@ -110,7 +110,7 @@ def test_the_seeds_sequence_seals_and_ends_s335_s336(ann: Thinker, house: House)
     assert verify_inclusion(tree[0, 1], 1, 4, [tree[0, 0], tree[1, 1]], tree[2, 0])
 
 
-@pytest.mark.req(291, 310, 318)
+@pytest.mark.req(291, 310)
 def test_every_way_out_of_order_is_refused_and_says_what_to_do_s334(ann: Thinker, house: House) -> None:
     """S334, S338: nothing is sealed or ended before its time."""
     ann.start()

@@ -135,7 +135,14 @@ def test_while_nobody_writes_sqlite_is_not_asked_for_the_heads_s793(
         asked.append(given)
         return await fetch(*given, **more)
 
+    here = sqlite_house.store._heads_here  # type: ignore[union-attr]
+
+    def counted_here() -> dict[str, int]:  # of a few tenants they are read without a thread
+        asked.append(())
+        return here()
+
     monkeypatch.setattr(sqlite_house.store, "fetch", counted)
+    monkeypatch.setattr(sqlite_house.store, "_heads_here", counted_here)
     for _ in range(3):
         sqlite_house.read(sqlite_house.store.heads())
     assert len(asked) == 1

@@ -81,6 +81,15 @@ def alarmed(server: Server) -> Answers:
     yield "get_detectors", http.get("/v1/settings/detectors")
     for wanted in ({"window": 6}, {"window": None}, {"window": 1, "n_min": 0}, {"windows": 5}):
         yield "put_detectors", http.put("/v1/settings/detectors", json=wanted)
+    yield "get_routing_settings", http.get("/v1/settings/routing")
+    for word in ("self", "mine"):
+        yield "put_routing_settings", http.put("/v1/settings/routing", json={"capabilities": word})
+    for verb, words in (("grant", ["reader", "cluster:eu"]), ("revoke", ["reader"]), ("grants", [])):
+        yield "change_grants", http.post("/v1/agents/looping/grants", json={verb: words})
+    yield "list_grants", http.get("/v1/grants")
+    yield "get_decision_settings", http.get("/v1/settings/decisions")
+    for settings in ({"auto_risk": "medium"}, {"auto_risk": None}, {"auto_risk": "any", "words": 1}):
+        yield "put_decision_settings", http.put("/v1/settings/decisions", json=settings)
     for step in range(12):
         sent = line.log(str(step), cognition={"intent": "Open it"}, action={"status": "failure"})
         assert server.send(sent).status_code == 202

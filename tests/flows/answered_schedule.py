@@ -78,6 +78,7 @@ def scheduled(own: Tenant) -> Answers:
     yield "change_job", http.put(path, json=JOB | {"was": "2020-01-01T00:00:00Z"})  # 409
     yield "get_scheduler", http.get("/v1/scheduler")
     yield "resign_scheduler", own.http("admin").post("/v1/scheduler/resign")  # 403: of the house
+    yield "schedule_from_now", http.post("/v1/scheduler/from-now")
     yield "remove_job", http.delete(path)
     yield "remove_job", http.delete(path)
 

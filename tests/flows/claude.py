@@ -50,7 +50,7 @@ class Project:
 
     def know_gateway(self, url: str) -> None:
         known = {"url": url, "agent_key": self.server.key("agent")}
-        (self.data / "credentials.json").write_text(json.dumps(known))
+        (self.data / "agent.json").write_text(json.dumps(known))
 
     def install(self, options: Options) -> None:
         patient = options._replace(box_s=PATIENCE_S)  # this machine may be busy with other tests

@@ -90,6 +90,7 @@ class House:
         self.mine |= {"tenant_id": "tnt_default", "level": "0", "tile": "000.p/1"}
         user = self.theirs("POST", "/v1/users", json={"name": self.word, "role": "viewer"}).json()
         key = self.theirs("POST", "/v1/keys", json={"role": "agent", "label": self.word}).json()
+        (login,) = self.theirs("GET", "/v1/logins", params={"user_id": user["user_id"]}).json()["items"]
         versions = {"agent_type": self.word, "versions": [{"version": "1.0.0", "status": "retired"}]}
         assert self.theirs("PUT", "/v1/versions", json=versions).status_code == 200
         switch = {"scope": "class", "target": self.word, "reason": self.word}
@@ -125,6 +126,7 @@ class House:
             "agent_id": [agent["entity_id"], self.word],
             "user_id": [user["user_id"]],
             "key_id": [key["key_id"]],
+            "login_id": [login["login_id"]],
             "kill_id": [armed["kill_id"]],
             "rule_id": [policy["rule_id"], *self._watched()],
             "budget_id": [budget["budget_id"]],

@@ -36,7 +36,14 @@ class Thrown(Exception):
 class NodeAgent:
     """Ends with its block: asked to close, and killed if it does not."""
 
-    def __init__(self, server: Server, name: str, home: Path, **options: Any) -> None:
+    def __init__(
+        self,
+        server: Server,
+        name: str,
+        home: Path,
+        environment: dict[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         self.name = name
         node, _ = windows.node()
         self.door = {"url": server.url, "key": server.key("agent"), "data": str(home)}
@@ -48,7 +55,11 @@ class NodeAgent:
             json.dumps(self.door | options),
         ]
         self.process = subprocess.Popen(
-            words, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            words,
+            env=clean_environment(**(environment or {})),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._ids = itertools.count()
         self._asked: dict[int, Future[Any]] = {}

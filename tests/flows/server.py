@@ -24,6 +24,10 @@ DEADLINE_S = 30.0
 COMMAND = (sys.executable, "-m", "observatory.cli")
 
 
+# Many tests share a gateway and its keys: each must find what it was refused.
+ALL_IN_FULL = {"OBSERVATORY_REFUSALS_IN_FULL": "10000"}
+
+
 def clean_environment(**more: str) -> dict[str, str]:
     """The environment without any `OBSERVATORY_*` of the person who runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OBSERVATORY_")}
@@ -43,7 +47,7 @@ class Server:
         self.port = port
         self.url = ""
         self._options = options
-        self._environment = clean_environment(**(environment or {}))
+        self._environment = clean_environment(**(ALL_IN_FULL | (environment or {})))
         self._log_path = folder.parent / f"{folder.name}.log"
         self._process: terminal.Running | None = None
         self._clients: dict[str, httpx2.Client] = {}

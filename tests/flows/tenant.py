@@ -1,7 +1,8 @@
 """A tenant of its own on a gateway that others use too: its rules, caps and kill-switches bind nobody else.
 
-To a test it is a `Server` that was just started: nothing in it but an admin, an operator and an agent's key,
-and a folder whose `credentials.json` the terminal and the SDK read. It cannot be stopped or killed.
+To a test it is a `Server` that was just started: nothing in it but two admins, an operator, a key of
+agents, and a folder whose `credentials.json` the terminal reads and whose `agent.json` the SDK does. It
+cannot be stopped or killed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,15 @@ class Tenant(Server):
         self._know(url=host.url, admin_key=made.json()["key"])
         user = self.http("admin").post("/v1/users", json={"name": "operator", "role": "operator"})
         self._know(operator_key=self._new_key(role="operator", user_id=user.json()["user_id"]))
-        self._know(agent_key=self._new_key(role="agent"))
+        # By a person of its own: who makes an agent's key does not approve what is sent with it.
+        maker = self.http("admin").post("/v1/users", json={"name": "keymaker", "role": "admin"})
+        self._know(maker_key=self._new_key(role="admin", user_id=maker.json()["user_id"]))
+        self._know(agent_key=self._new_key("maker", role="agent"))
+        known = {"url": host.url, "agent_key": self.credentials["agent_key"]}
+        (folder / "agent.json").write_text(json.dumps(known))
 
-    def _new_key(self, **asked: str) -> str:
-        made = self.http("admin").post("/v1/keys", json=asked)
+    def _new_key(self, maker: str = "admin", **asked: str) -> str:
+        made = self.http(maker).post("/v1/keys", json=asked)
         assert made.status_code == 201, made.text
         key: str = made.json()["key"]
         return key

@@ -168,12 +168,12 @@ def test_a_disabled_user_is_out_with_all_keys_and_browsers_s52(server: Server) -
     key = http.post("/v1/keys", json={"role": "operator", "user_id": user["user_id"]}).json()["key"]
     link = http.post("/v1/logins", json={"user_id": user["user_id"]}).json()["url"]
     with httpx2.Client(base_url=server.url, trust_env=False) as browser:
-        assert browser.get(user["invite_url"]).status_code == 303
+        assert browser.post(user["invite_url"]).status_code == 303
         assert browser.get("/v1/whoami").json()["user_id"] == user["user_id"]
         assert http.post(f"/v1/users/{user['user_id']}/disable").status_code == 200
         assert browser.get("/v1/whoami").status_code == 401
         assert browser.get("/v1/whoami", headers={"authorization": f"Bearer {key}"}).status_code == 401
-        assert browser.get(link).status_code == 401
+        assert browser.post(link).status_code == 401
 
 
 def test_an_expired_key_is_no_key(server: Server) -> None:
@@ -255,13 +255,13 @@ def test_a_login_link_works_once_and_signs_a_browser_in_s56(server: Server) -> N
     """S56: the cookie is kept from scripts and other sites, and ends with the sign-out."""
     link = server.http("admin").post("/v1/logins", json={}).json()["url"]
     with httpx2.Client(base_url=server.url, trust_env=False) as browser:
-        first = browser.get(link)
+        first = browser.post(link)
         assert (first.status_code, first.headers["location"]) == (303, "/")
         cookie = first.headers["set-cookie"].lower()
         assert "httponly" in cookie and "samesite=lax" in cookie and "path=/" in cookie
         assert browser.get("/v1/whoami").json()["role"] == "admin"
         for _ in range(2):
-            again = httpx2.get(link, trust_env=False)
+            again = httpx2.post(link, trust_env=False)
             assert again.status_code == 401 and "observatory login" in again.json()["detail"]
         assert browser.get("/v1/whoami").status_code == 200
         browser.get("/logout")
@@ -273,7 +273,7 @@ def test_a_login_link_works_once_and_signs_a_browser_in_s56(server: Server) -> N
 def test_a_login_link_works_for_a_limited_time_s56(tight_server: Server) -> None:
     """S56: the setting is zero minutes here."""
     link = tight_server.http("admin").post("/v1/logins", json={}).json()["url"]
-    assert httpx2.get(link, trust_env=False).status_code == 401
+    assert httpx2.post(link, trust_env=False).status_code == 401
 
 
 def test_a_key_that_may_do_less_than_its_user_gets_no_link_to_more_s51(server: Server) -> None:
@@ -307,7 +307,7 @@ ORIGINS: list[tuple[dict[str, str], bool]] = [
 def test_a_cookie_counts_only_for_requests_of_our_own_origin_s55(server: Server) -> None:
     """S55: for reads, acts, messages and sockets alike; a key needs no origin."""
     link = server.http("admin").post("/v1/logins", json={}).json()["url"]
-    cookie = httpx2.get(link, trust_env=False).headers["set-cookie"].partition(";")[0]
+    cookie = httpx2.post(link, trust_env=False).headers["set-cookie"].partition(";")[0]
     for extra, ours in ORIGINS:
         headers = {"cookie": cookie} | {name: text.replace("OWN", server.url) for name, text in extra.items()}
         for method, path, body in (
@@ -343,7 +343,7 @@ def test_every_change_of_access_is_an_event_of_its_tenant_s57(server: Server) ->
     assert {"user_id": user["user_id"], "name": user["display_name"]} in people
     key = http.post("/v1/keys", json={"role": "viewer", "user_id": user["user_id"]}).json()
     with httpx2.Client(base_url=server.url, trust_env=False) as browser:
-        browser.get(user["invite_url"])
+        browser.post(user["invite_url"])
         browser.get("/logout")
     assert http.get("/v1/keys", headers={"authorization": f"Bearer {key['key']}"}).status_code == 403
     http.delete(f"/v1/keys/{key['key_id']}")

@@ -104,7 +104,7 @@ def test_what_is_amiss_reaches_everybody_once_and_so_does_its_end_s550_s554(
     """S540, S550, S551, S552, S554: defaults, the test button, an alert at three places, a kill."""
     http = gateway.http("admin")
     made = http.post(f"{RULES}/defaults", json={"endpoint_ids": endpoints})
-    assert made.status_code == 201 and len(made.json()["items"]) == 10
+    assert made.status_code == 201 and len(made.json()["items"]) == 11
     assert http.post(f"{RULES}/defaults", json={}).json() == {"items": []}
     listed = gateway.http("viewer").get(RULES).json()
     assert listed["mail_is_set"] and {row["condition"] for row in listed["conditions"]} >= {
@@ -158,7 +158,7 @@ def test_what_is_amiss_reaches_everybody_once_and_so_does_its_end_s550_s554(
     assert (end["reason"], end["endpoint_ids"]) == ("rule_changed", [])
     assert len(events(gateway, "alert_raised")) == 1 and len(hooked(receiver, "alert_raised")) == 1
     told = gateway.http("viewer").get("/metrics").text
-    assert "observatory_alert_rules 10" in told and "observatory_alerts_firing 0" in told
+    assert "observatory_alert_rules 11" in told and "observatory_alerts_firing 0" in told
 
 
 @pytest.mark.req(219)

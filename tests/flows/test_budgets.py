@@ -164,15 +164,15 @@ def test_a_budget_with_a_period_tells_when_it_begins_anew_s157(server: Server) -
 @pytest.mark.parametrize(
     ("body", "word"),
     [
-        ({"scope": "planet", "hard": 1}, "scope is one of"),
-        ({"scope": "tenant", "hard": 1, "period": "weekly"}, "period is one of"),
+        ({"scope": "planet", "hard": 1}, "scope: must be one of agent, cluster, session, tenant"),
+        ({"scope": "tenant", "hard": 1, "period": "weekly"}, "period: must be one of daily, monthly, none"),
         ({"scope": "tenant"}, "soft cap, a hard cap or both"),
         ({"scope": "tenant", "soft": None, "hard": None}, "soft cap, a hard cap or both"),
-        ({"scope": "tenant", "hard": -1}, "hard is an amount"),
-        ({"scope": "tenant", "soft": -0.01, "hard": 1}, "soft is an amount"),
+        ({"scope": "tenant", "hard": -1}, "hard: must be a number from 0 to 1000000000000"),
+        ({"scope": "tenant", "soft": -0.01, "hard": 1}, "soft: must be a number from 0"),
         ({"scope": "tenant", "hard": "NaN"}, "hard"),
         ({"scope": "tenant", "hard": "Infinity"}, "hard"),
-        ({"scope": "tenant", "hard": 1e300}, "hard is an amount"),
+        ({"scope": "tenant", "hard": 1e300}, "hard: must be a number from 0"),
         ({"scope": "tenant", "soft": 2, "hard": 1}, "the soft cap lies below"),
         ({"scope": "tenant", "target": "tnt_other", "hard": 1}, "its own"),
         ({"scope": "agent", "hard": 1}, "target names the agent"),
@@ -216,3 +216,18 @@ def test_only_operators_set_budgets_and_whoever_reads_sees_them_s158(server: Ser
     }
     assert http.delete(f"/v1/budgets/{budget['budget_id']}").status_code == 404
     assert told(server, "budget_set")[0]["after"] is None
+
+
+@pytest.mark.parametrize("target", ["its name", "*"])
+@pytest.mark.parametrize("zero", ["cost", "cumulative_session_cost"])
+def test_of_two_reports_of_one_cost_the_larger_counts_s156(server: Server, zero: str, target: str) -> None:
+    """S156: neither a cost of nothing beside a rising total nor a total that stays hides the other."""
+    agent = named()
+    put(server, "agent", agent if target == "its name" else "*", hard=1.0)
+    sent: list[Json] = [
+        {"cost": 0, "cumulative_session_cost": total} if zero == "cost" else
+        {"cost": 0.4, "cumulative_session_cost": 0}
+        for total in (0.4, 0.8, 1.2)
+    ]  # fmt: skip
+    codes = [server.send(log(agent, **delta)).status_code for delta in sent]
+    assert codes == [202, 202, 402]

@@ -100,7 +100,7 @@ def test_a_gate_nobody_answers_stays_shut_and_a_late_answer_is_told_s888(
 
 @pytest.mark.req(99)
 def test_an_agent_whose_key_is_not_taken_runs_no_tool_s888(project: Project, session_id: str) -> None:
-    file = project.data / "credentials.json"
+    file = project.data / "agent.json"
     known = json.loads(file.read_text())
     file.write_text(json.dumps(known | {"agent_key": known["agent_key"][:-4] + "AAAA"}))
     try:

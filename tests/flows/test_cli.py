@@ -49,7 +49,7 @@ def test_a_key_is_shown_once_works_at_once_and_is_refused_once_revoked(server: S
     (row,) = [line for line in listed.stdout.splitlines() if "\tbench\t" in line]
     assert "researcher-alpha-9" in row and row.endswith("good")
     key_id = row.split("\t")[0]
-    assert of(server, "keys", "revoke", key_id).returncode == 0
+    assert of(server, "keys", "revoke", key_id, "--yes").returncode == 0
     assert httpx2.post(url, json=decision_log(), headers=headers, trust_env=False).status_code == 401
     assert "revoked" in next(
         line for line in of(server, "keys", "list").stdout.splitlines() if key_id in line
@@ -68,10 +68,10 @@ def test_a_person_is_invited_by_a_link_and_disabled_by_name(server: Server) -> N
     made = of(server, "users", "create", "cli-ada", "--role", "auditor")
     (link,) = made.stdout.splitlines()
     with httpx2.Client(trust_env=False) as browser:
-        assert browser.get(link).status_code == 303
+        assert browser.post(link).status_code == 303
         assert browser.get(f"{server.url}/v1/whoami").json()["role"] == "auditor"
-        assert browser.get(link).status_code == 401
-        assert of(server, "users", "disable", "cli-ada").returncode == 0
+        assert browser.post(link).status_code == 401
+        assert of(server, "users", "disable", "cli-ada", "--yes").returncode == 0
         assert browser.get(f"{server.url}/v1/whoami").status_code == 401
     assert "cli-ada\tauditor\tcli-ada\tdisabled" in of(server, "users", "list").stdout
 
@@ -101,11 +101,11 @@ def test_a_new_current_version_makes_the_old_one_previous_and_that_one_retired(s
 def test_a_lost_login_is_replaced_by_a_fresh_link(server: Server) -> None:
     (link,) = of(server, "login").stdout.splitlines()
     with httpx2.Client(trust_env=False) as browser:
-        assert browser.get(link).status_code == 303
+        assert browser.post(link).status_code == 303
         assert browser.get(f"{server.url}/v1/whoami").json()["role"] == "operator"
     (link,) = of(server, "login", "--user", "admin").stdout.splitlines()
     with httpx2.Client(trust_env=False) as browser:
-        browser.get(link)
+        browser.post(link)
         assert browser.get(f"{server.url}/v1/whoami").json()["role"] == "admin"
 
 

@@ -29,6 +29,28 @@ def server(either_server: Server) -> Server:
 
 
 @pytest.mark.req(103, 242)
+def test_what_hides_in_a_held_message_is_named_in_the_terminal_and_in_its_json(server: Server) -> None:
+    """S1112: in the list, before an answer and after it, in `tail`; and JSON keeps the exact value."""
+    session, intent = str(uuid.uuid4()), "pay bob\u202e1234 \x1b]0;owned\x07\u009b2J"
+    log = decision_log(meta={"trace_id": session, "session_id": session, "step_id": "hidden"})
+    log["identity"]["agent_id"], log["cognition"]["intent"] = "hider-1", intent
+    log["action"]["tool_call"], log["control"]["hitl_required"] = "p\u0430y", True
+    sent = server.send(log).json()
+    assert sent["state"] == "held"
+    number = str(sent["sequence_number"])
+    shown = [done(server, "holds", "--session", session), done(server, "holds", number)]
+    exact = done(server, "holds", number, "--json")
+    assert json.loads(exact)["message"]["cognition"]["intent"] == intent
+    assert "bob\\u202e1234" in exact and "\\u009b" in exact
+    shown.append(done(server, "approve", number))
+    shown.append(done(server, "tail", "--after", str(sent["sequence_number"] - 1), "--count", "1"))
+    assert "bob⟨U+202E⟩1234 ␛]0;owned␇⟨U+009B⟩2J" in shown[0] + shown[2]
+    assert "p\u0430y⟨Latin+Cyrillic⟩" in shown[2] and "p\u0430y⟨Latin+Cyrillic⟩" in shown[3]
+    for text in (*shown, exact):
+        assert not {"\u202e", "\x1b", "\x07", "\u009b"} & {*text}
+
+
+@pytest.mark.req(103, 242)
 def test_held_messages_are_listed_gates_first_and_named_by_number_id_or_beginning(server: Server) -> None:
     """S173: the list, and every way to name one of it."""
     session = str(uuid.uuid4())
@@ -338,10 +360,10 @@ def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_ses
     lines = done(server, "sessions").splitlines()
     assert lines[0].split("\t") == ["SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "ALARM", "LAST SEEN"]
     assert lines[1].split("\t")[:4] == [session, "1", "1", "1"]
-    lines = done(server, "agents").splitlines()
-    assert lines[0].split("\t")[:4] == ["AGENT", "TYPE", "CLUSTER", "LIVENESS"]
+    lines = done(server, "agents", "list").splitlines()
+    assert lines[0].split("\t")[:4] == ["AGENT", "TYPE", "CLUSTER", "STATE"]
     assert lines[1].split("\t")[:2] == ["seen-1", "type-of-seen-1"]
-    assert answer(server, "agents", "--limit", "1")[0]["agent_id"] == "seen-1"
+    assert answer(server, "agents", "list", "--limit", "1")[0]["agent_id"] == "seen-1"
     assert answer(server, "pause", session[:18], "seen-1")["status"] == "accepted"
     assert [one["command"] for one in answer(server, "interventions", session[:18])] == ["pause"]
     code, shown = typing(server, ["sessions", "--limit", "1"], columns=40)
@@ -359,7 +381,7 @@ def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_ses
         ("rewrite", "MESSAGE is missing: observatory rewrite MESSAGE"),
         (
             "kill class x",
-            "--reason is missing: observatory kill global|cluster|class [TARGET] --reason REASON",
+            "--reason is missing: observatory kill global|cluster|class|agent [TARGET] --reason REASON",
         ),
     ],
 )

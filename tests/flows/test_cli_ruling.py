@@ -75,7 +75,7 @@ def test_a_budget_is_set_raised_shown_and_removed(server: Server) -> None:
     assert line.split("\t")[1:7] == ["agent", "spender-1", "", "10.0", "daily", "1.5 (15%)"]
     assert "give --soft, --hard or both" in refused(server, *words, code=2)
     assert "a finite amount" in refused(server, *words, "--soft", "1", "--hard", "nan", code=2)
-    assert "an amount from 0" in refused(server, *words, "--hard=-1")
+    assert "hard: must be a number from 0" in refused(server, *words, "--hard=-1")
     assert "Remove the budget" in refused(server, "budget", "remove", made["budget_id"], code=2)
     assert "caps no more" in done(server, "budget", "remove", made["budget_id"][:-1], "--yes")
     assert "spender-1" not in done(server, "budget", "list")
@@ -134,7 +134,7 @@ def test_s176_a_kill_switch_takes_a_yes_and_the_name_of_what_is_stopped(either_t
     kept = done(server, "approve", gated["message_id"])
     assert f"is approved, but still held: {engaged['kill_id']} stops everything" in kept
     assert f"{engaged['kill_id']} stops everything: all of it" in of(server, "holds").stderr
-    other = answer(server, "kill", "class", "doomed", "--reason", "again", "--yes")
+    other = answer(server, "kill", "class", "doomed", "--force", "--reason", "again", "--yes")
     release = ("kill", "release", other["kill_id"][:-1], "--reason", "over", "--yes")
     assert f"class doomed is still stopped by {engaged['kill_id']}" in done(server, *release)
     assert (engaged["state"], engaged["scope"]) == ("engaged", "global")

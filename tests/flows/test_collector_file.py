@@ -56,7 +56,7 @@ def test_it_sends_to_datadog_with_the_key_of_the_environment_s574(config: Json) 
     assert named(config, "datadog")["api"]["key"] == "${env:DD_API_KEY}"
 
 
-@pytest.mark.req(521, 507, 513)
+@pytest.mark.req(521)
 def test_its_one_pipeline_is_the_seeds_s574(config: Json) -> None:
     """And nothing in it is defined without being used, or used without being defined."""
     (pipeline,) = config["service"]["pipelines"].values()

@@ -123,6 +123,17 @@ def test_where_reported_and_computed_figures_differ_is_listed(either_tenant: Ten
     assert ask(server, "/v1/sessions/ses-a/costs")["fell"]
 
 
+def test_a_step_of_no_cost_does_not_hide_what_its_figure_grew_s1271(either_tenant: Tenant) -> None:
+    """S1271: the board has what a cap would have counted, and the contradiction is listed."""
+    for figure in (2.0, 7.0):
+        did(either_tenant, "modest", session="ses-m", delta={"cumulative_session_cost": figure, "cost": 0.0})
+    settled(either_tenant)
+    rows = ask(either_tenant, "/v1/costs", by="agent")["items"]
+    assert [row["cost"] for row in rows if row["id"] == "modest"] == [7.0]
+    gaps = ask(either_tenant, "/v1/costs/gaps", agent="modest")["items"]
+    assert [(gap["reported"], gap["computed"]) for gap in gaps] == [(7.0, 2.0), (2.0, 0.0)]
+
+
 def test_burn_rates_stand_beside_every_budget_and_flat_ones_have_no_time(either_tenant: Tenant) -> None:
     """S239, S240"""
     server, door = either_tenant, either_tenant.http("operator")

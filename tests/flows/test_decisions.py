@@ -6,43 +6,18 @@ import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.flows.deciding import People, ask, decision, id_of, pending, respond, soon, trail
 from tests.flows.server import Server
-from tests.samples import envelope
+from tests.samples import envelope, just_now
 from tests.waiting import until
 
 Json = dict[str, Any]
-
-
-class People:
-    """Users of this file's own, each with a client; made once, by name."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.ids: dict[str, str] = {}
-        self._clients: dict[str, httpx2.Client] = {}
-
-    def client(self, name: str, role: str = "approver", **key: Any) -> httpx2.Client:
-        if name not in self._clients:
-            admin = self.server.http("admin")
-            user = admin.post("/v1/users", json={"name": f"{name}-{uuid.uuid4().hex}", "role": role}).json()
-            made = admin.post("/v1/keys", json={"role": role, "user_id": user["user_id"]} | key)
-            assert made.status_code == 201, made.text
-            headers = {"authorization": f"Bearer {made.json()['key']}"}
-            self.ids[name] = user["user_id"]
-            self._clients[name] = httpx2.Client(
-                base_url=self.server.url, headers=headers, timeout=30, trust_env=False
-            )
-        return self._clients[name]
-
-    def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
 
 
 @pytest.fixture
@@ -57,58 +32,6 @@ def people(server: Server) -> Iterator[People]:
     made.client("owner")
     yield made
     made.close()
-
-
-def soon(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
-
-
-def ask(people: People, session_id: str | None = None, **payload: Any) -> Json:
-    """Sent and accepted; the envelope as it was sent."""
-    plain = {"deadline": soon(3_600), "auto_action": None}
-    sent = envelope(
-        "decision_request",
-        recipient={"entity_id": people.ids["owner"], "entity_type": "user"},
-        payload=plain | payload,
-        metadata={} if session_id is None else {"session_id": session_id},
-    )
-    answer = people.server.send(sent)
-    assert answer.status_code == 202, answer.text
-    return sent
-
-
-def id_of(sent: Json) -> str:
-    found: str = sent["payload"]["decision_id"]
-    return found
-
-
-def respond(client: httpx2.Client, sent: Json, option_id: str = "approve", **more: Any) -> httpx2.Response:
-    body = {"selected_option_id": option_id} | more
-    return client.post(f"/v1/decisions/{id_of(sent)}/respond", json=body)
-
-
-def decision(server: Server, sent: Json) -> Json:
-    answer = server.http("operator").get(f"/v1/decisions/{id_of(sent)}")
-    assert answer.status_code == 200, answer.text
-    found: Json = answer.json()
-    return found
-
-
-def pending(server: Server, **where: Any) -> list[Json]:
-    """Every page of it."""
-    found: list[Json] = []
-    while True:
-        answer = server.http("operator").get("/v1/decisions/pending", params=where)
-        assert answer.status_code == 200, answer.text
-        found += answer.json()["items"]
-        if answer.json()["next_cursor"] is None:
-            return found
-        where["cursor"] = answer.json()["next_cursor"]
-
-
-def trail(server: Server, sent: Json) -> list[Json]:
-    found: list[Json] = server.http("admin").get(f"/v1/audit/trace/{sent['trace_id']}").json()["items"]
-    return found
 
 
 @pytest.mark.req(365, *range(373, 382), 494, 525)
@@ -207,6 +130,7 @@ def test_the_agent_that_asked_is_told_and_acts_s124(server: Server, people: Peop
         "action_confirmation",
         sender=sent["sender"],
         payload={"status": "failure", "triggered_by": {"decision_id": id_of(sent)}},
+        timestamp=just_now(),
     )
     assert server.send(confirmed).json()["warnings"] == []
     assert decision(server, sent)["state"] == "failed"
@@ -217,7 +141,7 @@ def test_the_agent_is_told_when_nobody_decides_s125_s126(
     server: Server, people: People, how: str, word: str
 ) -> None:
     """S125, S126."""
-    sent = ask(people, deadline=soon(0.2) if how == "deadline" else None)
+    sent = ask(people, deadline=soon(-1) if how == "deadline" else None)
     if how == "cancel":
         assert server.http("operator").post(f"/v1/decisions/{id_of(sent)}/cancel").status_code == 200
     path = f"/v1/agents/{sent['sender']['entity_id']}/inbox"
@@ -353,7 +277,7 @@ def test_what_came_of_it_is_confirmed_by_the_agent_s127(
     respond(people.client("owner"), sent)
     payload = {"status": status, "triggered_by": {"decision_id": id_of(sent)}}
     trace = {"trace_id": sent["trace_id"], "sender": sent["sender"]}
-    confirmed = envelope("action_confirmation", payload=payload, **trace)
+    confirmed = envelope("action_confirmation", payload=payload, timestamp=just_now(), **trace)
     answer = server.send(confirmed)
     assert (answer.status_code, answer.json()["warnings"]) == (202, [])
     item = decision(server, sent)
@@ -376,7 +300,12 @@ def test_many_decisions_come_page_by_page_newest_first_s45(server: Server, peopl
 def test_a_deadline_is_kept_by_the_house_s125(server: Server, people: People) -> None:
     """S125: with an option named for it, as an answer of the house; without one it expires."""
     auto = {"option_id": "defer", "trigger": "deadline_expired"}
-    taken, ended = ask(people, deadline=soon(0.5), auto_action=auto), ask(people, deadline=soon(0.5))
+    rules = "/v1/settings/decisions"
+    assert server.http("operator").put(rules, json={"min_deadline_s": 1}).status_code == 200
+    try:
+        taken, ended = ask(people, deadline=soon(1.5), auto_action=auto), ask(people, deadline=soon(1.5))
+    finally:
+        server.http("operator").put(rules, json={"min_deadline_s": None})
     until(lambda: {decision(server, one)["state"] for one in (taken, ended)} == {"answered", "expired"})
     item = decision(server, taken)
     assert (item["selected_option_id"], item["answered_by"]) == ("defer", "auto")

@@ -39,7 +39,8 @@ def children_of_demo(folder: Path) -> list[str]:
 def test_the_demo_runs_in_an_empty_home_and_ends_by_itself(tmp_path: Path) -> None:
     run = observatory("demo", "--port", "0", "--rate", "60", "--pace", "9", "--seconds", "4", home=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert re.search(r"http://127\.0\.0\.1:\d+/login\?token=\S+", run.stdout)
+    links = re.findall(r"as (\w+) \(once\): +http://127\.0\.0\.1:\d+/login\?token=\S+", run.stdout)
+    assert links == ["operator", "admin"]
     summary = re.search(
         r"messages accepted ([\d,]+), rejected ([\d,]+); sessions ([\d,]+), agents (\d+)", run.stdout
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def own(gateway: Server, backend: OtlpBackend, tmp_path: Path) -> Iterator[Sende
     sender.tenant.stop()
 
 
-@pytest.mark.req(319, 320, 321, *range(430, 440), 507, 510, 513, 514, 515, 522)
+@pytest.mark.req(319, 320, 321, *range(430, 440), 510, 513, 514, 515, 522)
 def test_every_event_reaches_every_backend_as_it_is_in_the_record_s560(own: Sender) -> None:
     """S560–S565, S572: both ways, from the start; equal member for member; no payload and no secret shown."""
     own.send(3, cognition={"intent": WORDS})
@@ -324,6 +325,23 @@ def test_the_smallest_backend_hears_every_event_s574(own: Sender) -> None:
     assert sorted(int(line[0]) for line in heard) == list(range(1, len(heard) + 1))
     assert {line[2] for line in heard} == {own.tenant.tenant_id}
     assert {"key_created", "exporter_created"} <= {line[3] for line in heard}
+
+
+@pytest.mark.req(507)
+def test_a_collector_beside_the_gateway_has_the_record_by_the_line_in_its_file_s574(own: Sender) -> None:
+    """S573, S574: the command in the file names port and protocol of the receiver below it."""
+    text = Path("examples/otel-collector/otel-collector-config.yaml").read_text()
+    (line,) = re.findall(r"observatory (exporters add collector .*)", text)
+    words = line.split()
+    way, address = words[words.index("--way") + 1], words.index("http://localhost:4317")
+    assert f"{way}:\n        endpoint: 0.0.0.0:4317\n" in text
+    words[address] = getattr(own.backend, way)
+    done = observatory(*words, "--data", str(own.tenant.folder))
+    assert done.returncode == 0, done.stderr
+    (made,) = own.http.get("/v1/exporters").json()["items"]
+    own.send(2)
+    own.until(made, "caught_up")
+    assert own.had(way) == own.trail
 
 
 @pytest.mark.req(515)

@@ -176,7 +176,8 @@ def test_a_hook_is_kept_from_the_terminal_s531(own: Tenant, tmp_path: Path) -> N
     (row,) = answer(own, "hooks", "calls", "by hand", "--signature", "valid")
     assert json.loads(done(own, "hooks", "call", row["call_id"])) == PULL | {"number": 9}
     assert "Refuse at once" in refused(own, "hooks", "rotate", "by hand", "--overlap", "0", code=2)
-    assert "mapping.payload is not JMESPath" in refused(own, "hooks", "add", "bad", *words, "--payload", "a[")
+    told = refused(own, "hooks", "add", "bad", *words, "--payload", "a[")
+    assert "mapping.payload: is not JMESPath" in told
     assert "give --intent" in refused(own, "hooks", "add", "bad", "--scheme", "slack", code=2)
     assert "by hand is closed" in done(own, "hooks", "remove", "by hand", "--yes")
     assert "nothing there is called by hand" in refused(own, "hooks", "enable", "by hand")

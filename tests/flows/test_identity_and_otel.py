@@ -204,7 +204,7 @@ def test_every_served_event_maps_to_a_log_record_with_nothing_lost(server: Serve
     assert carried["av.audit_event_id"] == event["audit_event_id"]
 
 
-@pytest.mark.req(495, 496, 497, 323, 359)
+@pytest.mark.req(496, 497, 323, 359)
 def test_a_conversation_of_envelopes_is_one_trace_whose_replies_name_their_spans(server: Server) -> None:
     """S14: a chat between a person and an agent, as the first phase has it."""
     trace = uuid.uuid4().hex

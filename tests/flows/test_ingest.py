@@ -35,7 +35,7 @@ def verify(server: Server) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.req(108, 121, 122, 407)
+@pytest.mark.req(108, 407)
 def test_an_accepted_message_says_where_it_stands(server: Server) -> None:
     """S20, S41: the answer names message, session, step and the number of its audit event."""
     sent = decision_log()

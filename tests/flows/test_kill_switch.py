@@ -136,7 +136,7 @@ def drill(server: Server, doors: Doors) -> None:
     assert [doors.send(door, log(session, f"0-{door}")) for door in NAMES] == ["forwarded"] * 3
     armed = arm(server)
     assert armed["state"] == "armed"
-    assert armed["would_hold"] == {"agents": 1, "agent_ids": ["a1"], "sessions": 1}
+    assert armed["would_hold"] == {"known": True, "agents": 1, "agent_ids": ["a1"], "sessions": 1}
     assert [doors.send(door, log(session, f"1-{door}")) for door in NAMES] == ["forwarded"] * 3
     second = confirm(server, armed["kill_id"], armed["token"])
     assert (second["state"], second["confirmations_left"]) == ("confirmed", 1)
@@ -165,6 +165,24 @@ def drill(server: Server, doors: Doors) -> None:
     assert stages == [("releasing", None), ("stage", 6), ("released", None)]
     assert server.http("admin").get("/v1/kill-switch").json()["engaged"] is False
     assert server.http("admin").post("/v1/audit/verify", json={}).json()["valid"] is True
+
+
+def test_who_arms_it_for_a_name_no_agent_has_is_told_s1311(either_tenant: Tenant) -> None:
+    """S1311: a name misspelt stops nobody, and must not look as if it had."""
+    either_tenant.send(log("s1", "1", "a1", "writer"))
+    entity_id = either_tenant.http("admin").get("/v1/agents").json()["items"][0]["entity_id"]
+    known = {
+        (scope, target): arm(either_tenant, scope, target)["would_hold"]["known"]
+        for scope, target in (
+            *(("class", name) for name in ("writer", "Writer", "writers")),
+            *(("agent", name) for name in ("a1", entity_id, "a2")),
+            ("global", None),
+        )
+    }
+    assert [name for name, is_known in known.items() if not is_known] == [
+        ("class", "writers"),
+        ("agent", "a2"),
+    ]
 
 
 @pytest.mark.req(226)

@@ -112,7 +112,7 @@ def is_there_once(server: Server, acks: dict[str, int]) -> None:
     assert http.post("/v1/audit/verify", json={}).json()["valid"] is True
 
 
-@pytest.mark.req(97, 106, 110, 230)
+@pytest.mark.req(97, 110, 230)
 def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Server], nats: Nats) -> None:
     """S851: channels with deliveries, live readers and messages under way, all moved; NATS dies too."""
     first, second = house

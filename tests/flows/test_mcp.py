@@ -72,7 +72,7 @@ def test_only_a_key_opens_the_door_s401(server: Server) -> None:
         assert error["data"]["reason"] == "unauthorized" and "Bearer obs_" in error["message"]
     made = server.http("operator").post("/v1/logins", json={}).json()
     with httpx2.Client(base_url=server.url, trust_env=False) as browser:
-        assert browser.get(made["url"]).status_code == 303
+        assert browser.post(made["url"]).status_code == 303
         assert browser.get("/v1/whoami").status_code == 200, "the cookie is good"
         assert browser.post("/mcp", json=LIST, headers=HEADERS).status_code == 401
 

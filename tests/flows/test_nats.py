@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from observatory import Agent
+from observatory.api.nats_ingest import MAX_PENDING
 from observatory.protocol import nats
 from observatory.protocol.credentials import public_id
 from observatory.sdk import Cancelled, nats_way
@@ -80,7 +81,7 @@ def desk(gateway: Server, nats_url: str, tmp_path: Path) -> Iterator[NatsDesk]:
 # --- what an agent says ---
 
 
-@pytest.mark.req(106, 110, 230, 341)
+@pytest.mark.req(110, 230, 341)
 def test_an_agent_on_nats_is_heard_answered_and_greeted_as_one_on_http_s827_s831(desk: NatsDesk) -> None:
     """S827, S831, S839: by NATS alone; the health names the address and no password, and so does the log."""
     agent = desk.agent()
@@ -277,6 +278,28 @@ def test_a_revoked_key_sends_nothing_more_by_nats_s826(gateway: Server, nats_url
     assert gateway.http().delete(f"/v1/keys/{made['key_id']}").status_code < 300
     assert by_hand(nats_url, say) == 401
     assert len(of_agent(gateway, "revoked")) == 1
+
+
+def test_a_key_that_sends_nothing_but_violations_holds_up_no_other_by_nats_s1301(
+    gateway: Server, nats_url: str
+) -> None:
+    """S1301: more of its letters than the stream keeps open at once are answered 429 and leave the stream."""
+    made = gateway.http().post("/v1/keys", json={"role": "agent", "label": "broken"}).json()
+    pen, other = Pen(made["key"]), Pen(gateway.key("agent"))
+
+    headers = {"authorization": f"Bearer {made['key']}", "content-type": "application/x-ndjson"}
+    assert gateway.http("nobody").post("/v1/messages", content=b"{}\n" * 1_000, headers=headers).is_success
+
+    async def say(client: Client) -> tuple[int, int]:
+        code = (await answer_to(client, pen, pen.message(b"{}")))[0]
+        for _ in range(MAX_PENDING + 100):
+            letter = pen.message(b"{}", reply=client.new_inbox())
+            await client.publish(letter.subject, letter.body, headers=pen.headers(letter))
+        await client.flush()
+        good = other.message(decision_log(identity={"agent_id": "unhindered"}))
+        return code, (await answer_to(client, other, good))[0]
+
+    assert by_hand(nats_url, say) == (429, 202)
 
 
 def test_a_channel_ends_with_its_key_s826(

@@ -59,7 +59,7 @@ def desk(pair: tuple[Server, Server], nats_server: Nats, tmp_path: Path) -> Iter
         agent.close()
 
 
-@pytest.mark.req(106, 110, 230)
+@pytest.mark.req(110, 230)
 def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829_s838(
     desk: NatsDesk, nats_server: Nats, pair: tuple[Server, Server]
 ) -> None:
@@ -125,7 +125,7 @@ def everything(desk: NatsDesk, agent_id: str) -> list[Json]:
     return found
 
 
-@pytest.mark.req(106, 110, 230)
+@pytest.mark.req(110, 230)
 def test_a_commit_at_one_gateway_is_told_live_at_the_other_s822(
     pair: tuple[Server, Server], desk: NatsDesk
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_commit_at_one_gateway_is_told_live_at_the_other_s822(
             assert seen == ids
 
 
-@pytest.mark.req(97, 106)
+@pytest.mark.req(97)
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_an_agent_whose_gateway_ends_opens_its_channel_at_the_other_s835(
     end: str, pair: tuple[Server, Server], desk: NatsDesk

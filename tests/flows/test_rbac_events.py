@@ -43,7 +43,7 @@ def key_of(server: Server, user: Json, role: str) -> str:
 def browser_of(server: Server, user: Json) -> Iterator[httpx2.Client]:
     """Signed in by the invitation's link."""
     with httpx2.Client(base_url=server.url, trust_env=False, timeout=30) as browser:
-        assert browser.get(user["invite_url"]).status_code == 303
+        assert browser.post(user["invite_url"]).status_code == 303
         yield browser
 
 

@@ -248,7 +248,8 @@ def test_a_decision_is_taken_by_its_owner_and_confirmed(desk: Desk) -> None:
     key = admin.post("/v1/keys", json={"role": "approver", "user_id": user["user_id"]}).json()["key"]
     agent = desk.agent()
     agent.register(owner=user["user_id"], capabilities=["ship"])
-    asked = aside(lambda: agent.decide("Ship?", ["ship", "wait"], deadline=600, default="wait"))
+    wait = {"option_id": "wait", "label": "Wait", "risk_level": "low"}
+    asked = aside(lambda: agent.decide("Ship?", ["ship", wait], deadline=600, default="wait"))
 
     def pending() -> list[Json]:
         query = {"user_id": user["user_id"]}

@@ -327,7 +327,8 @@ def test_a_decision_thoughts_instructions_and_a_pulse_reach_the_other_side_s921(
     )
     assert "ship" in registered["capabilities"] and registered["entity_id"].startswith("agt_")
     asked = agent.aside("""
-        here.choice = await agent.decide("Ship?", ["ship", "wait"], {deadline: 600, default: "wait"});
+        const wait = {option_id: "wait", label: "Wait", risk_level: "low"};
+        here.choice = await agent.decide("Ship?", ["ship", wait], {deadline: 600, default: "wait"});
         return here.choice;
     """)
 

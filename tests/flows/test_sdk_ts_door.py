@@ -14,7 +14,7 @@ from tests.flows.server import Server
 def test_the_key_is_found_as_in_python_and_never_sent_to_a_stranger_s922(
     server: Server, tmp_path: Path
 ) -> None:
-    """S922: option, environment, `credentials.json`; what is missing is said in a sentence."""
+    """S922: option, environment, `agent.json`; what is missing is said in a sentence."""
     with NodeAgent(server, "finder-1", tmp_path) as agent:
         given = json.dumps({"data": str(server.folder)})
         assert agent.run(f"const a = new sdk.Agent('found-1', {given}); return await a.close()")

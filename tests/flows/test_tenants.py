@@ -17,7 +17,7 @@ from tests.flows.databases import DATABASES
 from tests.flows.house import BODIES, House, operations
 from tests.flows.naming import named_in_bodies, named_in_path, named_in_queries
 from tests.flows.server import Server
-from tests.samples import decision_log, envelope
+from tests.samples import decision_log, envelope, just_now
 from tests.waiting import until
 
 Json = dict[str, Any]
@@ -42,8 +42,8 @@ def test_ids_of_another_tenant_are_answered_as_if_they_did_not_exist_s54(server:
     before = house.state()
     for method, path, operation in operations(house.server):
         body = BODIES.get(operation["operationId"])
-        # The first makes an agent of one's own, see the next test; the others need no key: test_federation.
-        if operation["operationId"] in ("read_inbox", *WITNESS_DOORS, *HOOK_DOORS):
+        # The first two make what is one's own, see the next tests; the others need no key: test_federation.
+        if operation["operationId"] in ("read_inbox", "change_grants", *WITNESS_DOORS, *HOOK_DOORS):
             continue
         for known, nowhere in named_in_path(house, path):
             one, other = (house.home.request(method, url, json=body) for url in (known, nowhere))
@@ -53,6 +53,20 @@ def test_ids_of_another_tenant_are_answered_as_if_they_did_not_exist_s54(server:
             tried += 1
     assert tried >= 55
     assert house.state() == before, "and nothing has happened there"
+
+
+def test_a_grant_to_anothers_agent_is_one_to_an_agent_of_ones_own_that_has_not_come_s54(
+    server: Server,
+) -> None:
+    """S54: nothing of theirs is in the answer, and theirs gets no work by it."""
+    house = House(server)
+    before = house.state()
+    for name in (house.named["entity_id"], "not-there-yet"):
+        path = f"/v1/agents/{name}/grants"
+        for asked, granted in (({"grant": ["sweeping"]}, ["sweeping"]), ({"revoke": ["sweeping"]}, [])):
+            answer = house.home.post(path, json=asked).json()
+            assert (answer["agent_id"], answer["granted"]) == (name, granted)
+    assert house.state() == before
 
 
 def test_the_inbox_of_anothers_agent_is_that_of_a_new_agent_of_ones_own_s54(server: Server) -> None:
@@ -92,7 +106,7 @@ def test_rules_and_switches_over_anothers_names_see_nothing_of_theirs_s54(server
     """S54: what would be stopped, what was spent, what would have been denied; and whom a message reaches."""
     house = House(server)
     before, home = house.state(), house.home
-    reach = {"agents": 0, "agent_ids": [], "sessions": 0}
+    reach = {"known": False, "agents": 0, "agent_ids": [], "sessions": 0}
     for scope in ("class", "cluster"):
         body = {"scope": scope, "target": house.named["name"], "reason": "ours"}
         assert home.post("/v1/kill-switch", json=body).json()["would_hold"] == reach
@@ -108,8 +122,12 @@ def test_rules_and_switches_over_anothers_names_see_nothing_of_theirs_s54(server
         assert home.post("/v1/messages", json=sent).status_code == 202
     decision = {"decision_id": house.named["decision_id"]}
     for done in (
-        envelope("action_confirmation", payload={"triggered_by": decision}),
-        envelope("decision_request", payload=decision | {"deadline": None, "auto_action": None}),
+        envelope("action_confirmation", payload={"triggered_by": decision}, timestamp=just_now()),
+        envelope(
+            "decision_request",
+            payload=decision | {"deadline": None, "auto_action": None},
+            timestamp=just_now(),
+        ),
     ):
         answer = home.post("/v1/messages", json=done)
         assert answer.status_code == 202, answer.text

@@ -153,7 +153,7 @@ def test_the_whole_writeback_and_every_hash_by_hand_s322_s337(own: Tenant) -> No
     assert own.http("auditor").post("/v1/audit/verify", json={}).json()["valid"]
 
 
-@pytest.mark.req(291, 299, 308, 310, 318)
+@pytest.mark.req(291, 299, 308, 310)
 def test_each_violation_of_the_order_is_refused_and_says_what_to_do_s334_s338(server: Server) -> None:
     """S334, S335, S338: and leaves everything as it was."""
     hand = Hand(server)

@@ -61,3 +61,49 @@ def test_nobody_from_outside_thinks_about_a_session_of_the_mesh_s348(server: Ser
             assert answer.status_code == 403 and answer.json()["reason"] == "not_yours", answer.text
     assert own.http("viewer").get(f"/v1/sessions/{session}/thoughts").status_code == 404
     own.stop()
+
+
+def test_to_act_once_in_anothers_session_gives_no_right_to_continue_it_s1146(
+    server: Server, tmp_path: Path
+) -> None:
+    """S1146: neither to start a proof of it, nor to write into one, nor to name it as a predecessor; whom
+    those who took part wrote to may. What is said to the room invites nobody."""
+    own = Tenant(server, tmp_path / "own")
+    admin, session = own.http("admin"), str(uuid.uuid4())
+    clients = {}
+    for name in ("alpha", "beta", "eve", "mallory"):
+        key = admin.post("/v1/keys", json={"role": "agent", "agent_id": name}).json()["key"]
+        headers = {"authorization": f"Bearer {key}"}
+        clients[name] = httpx2.Client(base_url=own.url, headers=headers, trust_env=False)
+
+    def say(name: str, recipient: str | None = None) -> None:
+        meta = {"session_id": session, "step_id": str(uuid.uuid4())}
+        log = decision_log(meta=meta, identity={"agent_id": name, "recipient": recipient})
+        assert clients[name].post("/v1/messages", json=log).status_code == 202
+
+    def tries(name: str) -> list[int]:
+        asks = [
+            ("/v1/thought-sessions", {"intent": "x", "session_id": session}),
+            (f"/v1/sessions/{session}/thoughts", thought_of("analysis", task_id=f"tsk_{name}")),
+            ("/v1/thought-sessions", {"intent": "x", "predecessor_session_id": session}),
+        ]
+        return [clients[name].post(path, json=body).status_code for path, body in asks]
+
+    say("alpha")
+    for name in ("eve", "mallory"):
+        say(name)
+    say("mallory", "eve")  # who was not asked in asks nobody in
+    say("eve", "mallory")
+    say("alpha", f"session:{session}")
+    for item in clients["eve"].get("/v1/agents/eve/inbox").json()["items"]:
+        assert clients["eve"].post("/v1/agents/eve/inbox/ack", json={"ids": [item["delivery_id"]]}).is_success
+    assert tries("eve")[:2] == [403, 403]
+    assert tries("alpha") == [201, 201, 201]
+    assert tries("eve") == [409, 403, 403]
+    assert clients["beta"].get("/v1/agents/beta/inbox").status_code == 200
+    say("alpha", "beta")
+    say("beta")
+    assert tries("beta")[1:] == [201, 201]
+    for client in clients.values():
+        client.close()
+    own.stop()

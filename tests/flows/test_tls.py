@@ -22,8 +22,10 @@ from websockets.sync.client import connect
 
 from observatory import Agent
 from observatory.cli.authority import name_of
+from observatory.cli.live import feed
 from observatory.daemons.outward import Outward, Unreachable
 from observatory.protocol.certificates import read
+from observatory.sdk.credentials import Trust
 from observatory.sdk.errors import NotConfigured
 from tests import authorities
 from tests.certifying import Folder, Secured
@@ -85,12 +87,12 @@ def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s8
 ) -> None:
     """S855: terminal, SDK, live socket, MCP and verify; S857: what a browser is told."""
     assert gateway.url.startswith("https://")
-    own = observatory("agents", "--data", str(gateway.folder))
+    own = observatory("agents", "list", "--data", str(gateway.folder))
     assert own.returncode == 0, own.stderr
     stranger = {"OBSERVATORY_URL": gateway.url, "OBSERVATORY_KEY": gateway.key("admin")}
-    lost = observatory("agents", home=tmp_path, environment=stranger)
+    lost = observatory("agents", "list", home=tmp_path, environment=stranger)
     assert lost.returncode == 1 and "is not trusted" in lost.stderr and "--ca" in lost.stderr
-    for words in (("agents", "--ca", files.ca), ("verify", gateway.url, "--ca", files.ca)):
+    for words in (("agents", "list", "--ca", files.ca), ("verify", gateway.url, "--ca", files.ca)):
         done = observatory(*words, home=tmp_path, environment=stranger)
         assert done.returncode == 0, done.stderr
     with Agent("tls-sdk", data=gateway.folder, control=False) as agent:
@@ -111,7 +113,7 @@ def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s8
         Agent("tls-sdk", data=gateway.folder, ca=tmp_path / "missing.crt")
     # A browser: Secure cookies that no plain page can set, and https from now on, but not on localhost.
     link = gateway.http("admin").post("/v1/logins", json={}).json()["url"]
-    signed = httpx2.get(link, verify=files.context(), trust_env=False)
+    signed = httpx2.post(link, verify=files.context(), trust_env=False)
     assert (
         signed.headers["set-cookie"].startswith("__Host-observatory=")
         and "Secure" in signed.headers["set-cookie"]
@@ -124,6 +126,48 @@ def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s8
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
     with socket.create_connection(("127.0.0.1", gateway.port)) as plain, pytest.raises(ssl.SSLError):
         old.wrap_socket(plain, server_hostname="localhost")
+
+
+class Watched:
+    """OpenSSL's side of a socket, noting calls that overlap; they may lose what they carry."""
+
+    def __init__(self, inner: Any, overlaps: list[str]) -> None:
+        self._inner, self._overlaps, self._open = inner, overlaps, 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("read", "write"):
+            return getattr(self._inner, name)
+        return lambda *given: self._watched(name, *given)
+
+    def _watched(self, name: str, *given: Any) -> Any:
+        self._open += 1
+        try:
+            if self._open > 1:
+                self._overlaps.append(name)
+            return getattr(self._inner, name)(*given)
+        finally:
+            self._open -= 1
+
+
+def test_the_terminal_never_reads_and_writes_a_tls_connection_at_the_same_moment_s1290(
+    gateway: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S1290: the thread that reads is waiting when the subscription is sent, and the answer comes."""
+    overlaps: list[str] = []
+    shake = ssl.SSLSocket.do_handshake
+
+    def shaken(self: ssl.SSLSocket, block: bool = False) -> None:
+        shake(self, block)
+        self._sslobj = Watched(self._sslobj, overlaps)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(ssl.SSLSocket, "do_handshake", shaken)
+    trust = Trust(gateway.files.ca)
+    for _ in range(5):
+        with feed(gateway.url, gateway.key("viewer"), ["fleet"], None, trust) as live:
+            for _ in range(20):
+                live.send({"op": "subscribe", "topics": ["fleet"]})
+            assert live.frame(20) is not None
+    assert overlaps == []
 
 
 def test_what_is_no_tls_is_answered_or_closed_s869(gateway: Secured) -> None:

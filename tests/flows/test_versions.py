@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.flows.server import Server, observatory
-from tests.samples import decision_log
+from tests.samples import decision_log, just_now
 
 Json = dict[str, Any]
 
@@ -75,13 +75,14 @@ def test_a_version_maps_to_its_accepted_fields(server: Server, kind: str) -> Non
     row = {"version": "1.0.0", "status": "current", "fields": fields}
     server.http("operator").put("/v1/versions", json={"agent_type": kind, "versions": [row]})
     inside = decision_log(
+        meta={"timestamp": just_now()},
         identity={"agent_type": kind, "capability_version": "1.0.0"},
         cognition=None,
         state_delta=None,
         control=None,
     )
     assert server.send(inside).json()["warnings"] == []
-    [warning] = server.send(log(kind, "1.0.0")).json()["warnings"]
+    [warning] = about_version(server.send(log(kind, "1.0.0", meta={"timestamp": just_now()})).json())
     assert "cognition.entropy_score" in warning and "state_delta.tokens_consumed" in warning
     assert "cognition.intent" not in warning and "meta." not in warning
     listed = server.http("admin").get("/v1/versions", params={"agent_type": kind}).json()["items"]

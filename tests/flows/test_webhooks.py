@@ -75,7 +75,7 @@ def test_somebody_outside_is_told_signed_and_can_prove_it_s493_s721(
     (hold,) = gateway.http("operator").get("/v1/holds").json()["items"]
     approved = gateway.http("operator").post(
         f"/v1/sessions/{session}/approve",
-        json={name: hold[name] for name in ("agent_id", "message_id", "action_digest")},
+        json={name: hold[name] for name in ("agent_id", "message_id")} | {"digest": hold["action_digest"]},
     )
     assert approved.status_code == 200, approved.text
     (told,) = until(lambda: receiver.at("/done?key=hush"))

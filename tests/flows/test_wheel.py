@@ -67,6 +67,18 @@ def test_sdist_and_wheel_hold_the_same_built_windows(built: tuple[Path, str]) ->
 
 
 @pytest.mark.timeout(300)
+def test_the_wheel_carries_the_licenses_of_what_is_in_it_s1260(built: tuple[Path, str]) -> None:
+    """S1260: in the package, where the product reads them, and where installers look for them."""
+    text = (windows.ROOT / "src/observatory/THIRD_PARTY_LICENSES.txt").read_bytes()
+    with zipfile.ZipFile(next(built[0].glob("*.whl"))) as wheel:
+        assert wheel.read("observatory/THIRD_PARTY_LICENSES.txt") == text
+        (listed,) = [
+            name for name in wheel.namelist() if re.search(r"dist-info/licenses/.*THIRD_PARTY", name)
+        ]
+        assert wheel.read(listed) == text
+
+
+@pytest.mark.timeout(300)
 def test_node_is_used_once_and_a_wheel_of_an_sdist_needs_none(built: tuple[Path, str]) -> None:
     _, said = built
     assert said.count("building the windows") == 1

@@ -50,8 +50,22 @@ def test_every_page_route_answers_the_one_document(anyone: httpx2.Client, path: 
     answer = anyone.get(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
-    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.headers["cache-control"] == "no-store"
     assert answer.content == (windows_door.FOLDER / "index.html").read_bytes()
+
+
+def test_the_licenses_of_what_is_in_the_pages_are_read_without_a_key_s1260(anyone: httpx2.Client) -> None:
+    """S1260: the page and the terminal give the whole text, and it can do nothing in a browser."""
+    answer = anyone.get("/licenses")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    told = subprocess.run(
+        [sys.executable, "-m", "observatory.cli", "licenses"], capture_output=True, check=True, timeout=60
+    )
+    assert told.stdout == answer.content
+    assert "Eclipse Public License - v 2.0" in answer.text and "github.com/kieler/elkjs" in answer.text
 
 
 def test_the_document_may_load_from_this_gateway_only_s50(anyone: httpx2.Client) -> None:
@@ -203,7 +217,7 @@ def test_a_sign_in_leads_to_a_page_of_ours_and_never_elsewhere(
     server: Server, wanted: str, leads_to: str
 ) -> None:
     link = server.http("admin").post("/v1/logins", json={}).json()["url"]
-    answer = httpx2.get(f"{link}&next={quote(wanted, safe='')}", trust_env=False)
+    answer = httpx2.post(f"{link}&next={quote(wanted, safe='')}", trust_env=False)
     assert answer.status_code == 303
     assert answer.headers["location"] == leads_to
     assert answer.headers.get_list("set-cookie")[0].startswith("observatory=")
@@ -213,7 +227,7 @@ def test_a_sign_in_leads_to_a_page_of_ours_and_never_elsewhere(
 def test_a_person_with_a_used_link_is_led_to_the_page_a_program_is_told_s56(server: Server) -> None:
     """S56: the page takes a key instead; no cookie is given."""
     link = f"{server.url}/login?token=used"
-    person = httpx2.get(link, headers={"accept": "text/html,*/*;q=0.8"}, trust_env=False)
+    person = httpx2.post(link, headers={"accept": "text/html,*/*;q=0.8"}, trust_env=False)
     assert (person.status_code, person.headers["location"]) == (303, "/?login=used")
     assert "set-cookie" not in person.headers
-    assert httpx2.get(link, headers={"accept": "application/json"}, trust_env=False).status_code == 401
+    assert httpx2.post(link, headers={"accept": "application/json"}, trust_env=False).status_code == 401

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -165,3 +166,66 @@ def test_every_target_of_the_makefile_explains_itself() -> None:
     assert phony is not None
     explained = set(re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE))
     assert explained == set(phony[1].split())
+
+
+def test_security_md_says_where_to_report_and_names_this_version_s1263() -> None:
+    """S1263: a stranger who found a hole knows in a minute what to do, and what comes of it."""
+    from observatory.settings import VERSION
+
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert headings[:4] == ["Report a vulnerability", "What to expect", "Supported versions", "What counts"]
+    assert "Security → Report a vulnerability" in text and "working days" in text
+    minor = VERSION.rpartition(".")[0]
+    assert re.findall(r"^\| (\d+\.\d+)\.x", text, re.MULTILINE) == [minor]
+
+
+# --- the table of OWASP AISVS ---
+
+# How many requirements each section of the published version 1.0 has.
+AISVS = {"9.1": 3, "9.2": 10, "9.3": 8, "9.4": 4, "9.5": 6, "9.6": 3}
+AISVS |= {"12.1": 4, "12.2": 6, "12.3": 4, "12.4": 3, "12.5": 4}
+
+
+class Requirement(NamedTuple):
+    number: str
+    level: str
+    asked: str
+    state: str
+    evidence: str
+
+
+def aisvs() -> list[Requirement]:
+    text = (ROOT / "docs/aisvs.md").read_text("utf-8")
+    return [
+        Requirement(*row)
+        for row in re.findall(r"^\| (\d+\.\d+\.\d+) \|" + r" (.+?) \|" * 4 + "$", text, re.M)
+    ]
+
+
+def test_the_aisvs_table_has_each_of_the_55_requirements_once_with_its_state_s1270() -> None:
+    """S1270: and its summary says what the rows say."""
+    rows = aisvs()
+    numbers = [f"{section}.{number}" for section, many in AISVS.items() for number in range(1, many + 1)]
+    assert len(numbers) == 55 and [row.number for row in rows] == numbers
+    assert {row.state for row in rows} == {"met", "not met", "not ours"}
+    assert {row.level for row in rows} == {"1", "2", "3"}
+    assert all(len(row.evidence) > 5 for row in rows)
+    text = (ROOT / "docs/aisvs.md").read_text("utf-8")
+    for state in ("met", "not met", "not ours"):
+        counts = [sum(row.state == state and row.level == level for row in rows) for level in "123"]
+        assert f"| {state} | {' | '.join(map(str, counts))} | {sum(counts)} |" in text
+    open_ones = [row.number for row in rows if row.level == "1" and row.state == "not met"]
+    assert f"is met except: {', '.join(open_ones) or 'nothing'}." in text
+
+
+def test_what_the_aisvs_table_calls_met_is_proved_by_tests_that_exist_s1270() -> None:
+    """S1270: each test it names is there, and nothing is met without one."""
+    for row in aisvs():
+        named = re.findall(r"`(tests/\S+\.py)::(test_\w+)`", row.evidence)
+        assert (row.state == "met") == bool(named), row.number
+        for path, test in named:
+            assert re.search(rf"^(async )?def {test}\(", (ROOT / path).read_text("utf-8"), re.M), (
+                row.number,
+                test,
+            )

@@ -73,6 +73,19 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
+@pytest.fixture
+def posix(browser: Browser) -> Iterator[Browser]:
+    """A browser of a machine without a language: what it says of itself is no language tag."""
+    found = chromium.find()
+    launched = browser.browser_type.launch(
+        executable_path=found.path,
+        args=list(found.arguments),
+        env={**os.environ, **found.environment, "LANG": "C", "LC_ALL": "C", "LANGUAGE": ""},
+    )
+    yield launched
+    launched.close()
+
+
 @pytest.fixture(scope="session")
 def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
     """The worker that needs it first starts it, and waits at its end for those that use it too."""
@@ -139,7 +152,7 @@ def cookie_of(server: Server, role: str = "admin") -> dict[str, Any]:
         who, asked = "admin", {"user_id": made["user_id"]}
     link = server.http(who).post("/v1/logins", json=asked).json()["url"]
     name, value = (
-        httpx2.get(link, trust_env=False, verify=server.verify)
+        httpx2.post(link, trust_env=False, verify=server.verify)
         .headers["set-cookie"]
         .partition(";")[0]
         .split("=", 1)
@@ -161,8 +174,9 @@ def opened(browser: Browser) -> Iterator[Open]:
         phone: bool = False,
         light: bool = False,
         calm: bool = True,
+        using: Browser | None = None,
     ) -> Window:
-        context = browser.new_context(
+        context = (using or browser).new_context(
             viewport=PHONE if phone else DESK,  # type: ignore[arg-type]
             is_mobile=phone,
             has_touch=phone,

@@ -165,13 +165,15 @@ class Gate:
         send_all(server, [step(self.session, new(), agent=self.bob)])  # bob is known, his inbox exists
         self.message_id = self.asks("Publish the note")
 
-    def asks(self, intent: str, hitl: bool = True) -> str:
+    def asks(
+        self, intent: str, hitl: bool = True, tool: str = "publish", given: str = '{"title": "Q3"}'
+    ) -> str:
         log = step(
             self.session,
             new(),
             agent=self.alice,
             cognition={"intent": intent},
-            action={"tool_call": "publish", "tool_input": '{"title": "Q3"}', "status": "pending"},
+            action={"tool_call": tool, "tool_input": given, "status": "pending"},
             control={"hitl_required": hitl, "is_terminal": False},
         )
         log["identity"]["recipient"] = self.bob

@@ -46,6 +46,44 @@ def test_an_approved_message_reaches_its_recipient_with_the_bytes_that_were_show
     expect(window.role("link", re.compile("Publish the note.*" + gate.alice))).to_have_count(0)
 
 
+@pytest.mark.req(155)
+def test_a_card_shows_what_the_bytes_say_and_warns_of_what_hides_in_them(house: Server, opened: Open) -> None:
+    """S1110, S1111: text that turns around, a look-alike letter, digits that get rounded, a name twice."""
+    gate = Gate(house)
+    tricks = '{"to": "bob\u202e1234", "sum": 12345678901234567890, "cc": "p\u0430ypal", "to": "eve"}'
+    gate.message_id = gate.asks("Pay bob\u202e1234", tool="pay\u200bment", given=tricks)
+    window = opened(house, f"/inbox?item=gate:{gate.message_id}")
+    card = window.role("region", f"Gate of {gate.alice}")
+    expect(card).to_contain_text("by pay⟨U+200B⟩ment")
+    warned = card.get_by_role("list", name="Read with care")
+    expect(warned).to_contain_text("contains invisible or text-direction characters: ⟨U+200B⟩ ⟨U+202E⟩")
+    expect(warned).to_contain_text("letters of several scripts")
+    expect(warned).to_contain_text("a name twice")
+    given = card.get_by_role("group", name="Input of the tool")
+    expect(given).to_contain_text('"to": "bob⟨U+202E⟩1234"')
+    expect(given).to_contain_text('"sum": 12345678901234567890')
+    expect(given).to_contain_text("p\u0430ypal⟨Latin+Cyrillic⟩")
+    expect(given).to_contain_text('"to": "eve"')
+    expect(window.role("link", re.compile("Pay bob⟨U\\+202E⟩1234"))).to_be_visible()
+    window.shot("inbox-hidden")
+    for path in (
+        f"/sessions/{gate.session}",
+        f"/forensics/message/{gate.message_id}",
+        "/fleet",
+        "/forensics",
+    ):
+        window.go(path).settled()
+        expect(window.role("main")).not_to_contain_text("\u202e")
+    window.go(f"/forensics/message/{gate.message_id}").settled()
+    expect(window.role("main")).to_contain_text("Pay bob⟨U+202E⟩1234")
+    hidden = "[...document.querySelectorAll('*')].flatMap(e => [e.title, e.ariaLabel, e.firstChild?.data])"
+    assert not window.page.evaluate(f"{hidden}.some(text => /[\u202e\u200b]/.test(text ?? ''))")
+    window.go(f"/inbox?item=gate:{gate.message_id}").settled()
+    window.role("button", "Edit…").click()
+    field = window.role("textbox", "Message as it will be forwarded")
+    assert "bob\\u202e1234" in field.input_value() and "\u202e" not in field.input_value()
+
+
 @pytest.mark.req(155, 181, 208)
 def test_an_edited_message_arrives_edited_and_nothing_of_the_original_does(
     house: Server, opened: Open

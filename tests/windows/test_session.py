@@ -30,7 +30,7 @@ def chapter(window: Window, title: str) -> Locator:
     return window.role("region", "Step").get_by_role("region", name=title)
 
 
-@pytest.mark.req(116, 150, 172, 173, 175, 184, 185, 205)
+@pytest.mark.req(116, 150, 172, 173, 175, 184, 185, 205, 229)
 def test_the_graph_follows_parents_with_badges_confidence_and_doubt(
     house: Server, opened: Open, story: Story
 ) -> None:

@@ -138,7 +138,7 @@ def test_rules_are_made_tested_muted_and_never_overwritten_unseen_s763_s771_s776
     expect(window.role("region", "Amiss now")).to_contain_text("No rule fires")
     window.role("button", "Add the default rules").click()
     table = window.role("table", "Alert rules")
-    expect(table.get_by_role("row")).to_have_count(11)
+    expect(table.get_by_role("row")).to_have_count(12)
     table.get_by_role("row", name=re.compile("^Messages break")).click()
     beside = pane(window, "Messages break the schema")
     form = beside.get_by_role("form")
@@ -180,7 +180,7 @@ def test_rules_are_made_tested_muted_and_never_overwritten_unseen_s763_s771_s776
     beside.get_by_role("button", name="Remove the rule…").click()
     beside.get_by_role("button", name=re.compile("^Remove “Messages")).click()
     window.at("/settings$")
-    expect(table.get_by_role("row")).to_have_count(10)
+    expect(table.get_by_role("row")).to_have_count(11)
     http.delete(f"/v1/webhooks/out/{made['endpoint_id']}")
 
 

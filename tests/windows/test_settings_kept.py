@@ -158,6 +158,7 @@ def test_thresholds_places_and_appearance_are_set_and_taken_back_s773_s774_s775(
     http.post("/v1/views", json={"name": "shared by admin", "query": "/fleet", "shared": True})
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Appearance").click()
     expect(window.role("region", "Signed in as")).to_contain_text("operator")
+    expect(window.role("table", "Sign-ins")).to_contain_text("this browser")
     html = page.locator("html")
     page.get_by_text("light", exact=True).click()
     expect(html).to_have_attribute("data-mantine-color-scheme", "light")
@@ -178,7 +179,8 @@ def test_who_may_not_sees_everything_that_is_no_secret_and_why_s769(house: Serve
     body = {"name": "chat", "kind": "slack", "url": "https://hooks.slack.com/services/T0/B0/secret"}
     made = house.http("admin").post("/v1/webhooks/out", json=body).json()
     window = opened(house, f"/settings/channels?one={made['endpoint_id']}", role="viewer", light=True)
-    why = "Your role (viewer) may read, not administer."
+    link = "An admin's sign-in link comes from: observatory login --user admin"
+    why = f"Your role (viewer) may read, not administer. {link}"
     beside = window.role("complementary", "chat")
     expect(beside).to_contain_text(why)
     expect(beside).not_to_contain_text("secret/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.flows.server import Server
 from tests.windows.conftest import Open
@@ -20,6 +20,7 @@ def test_the_printed_link_signs_in_with_one_click_and_works_once(house: Server, 
     link = link_of(house)
     first = opened(house, None, role=None)
     first.page.goto(link)
+    first.page.get_by_role("button", name="Sign in").click()
     first.settled().at("/fleet")
     expect(first.role("button", re.compile(r"^You: .*operator"))).to_be_visible()
     second = opened(house, None, role=None)
@@ -158,3 +159,39 @@ def test_a_new_page_begins_with_a_way_past_the_frame(house: Server, opened: Open
     expect(window.role("button", "Skip to the view")).to_be_focused()
     window.press("Enter")
     expect(window.role("main")).to_be_focused()
+
+
+def test_every_view_opens_in_a_browser_whose_language_is_no_language_tag(
+    house: Server, opened: Open, posix: Browser
+) -> None:
+    """S1113: Chromium under LANG=C says `en-US@posix`, at which Intl throws, in libraries too."""
+    window = opened(house, None, using=posix)
+    said = window.page.evaluate("navigator.language")
+    assert not window.page.evaluate(
+        "tag => { try { new Intl.NumberFormat(tag); return true } catch { return false } }", said
+    ), f"this browser's language can be used: {said}"
+    for path in VIEWS.values():
+        window.go(path).settled()
+        expect(window.page.get_by_text("cannot be shown")).to_have_count(0)
+    window.go("/fleet").settled()
+    expect(window.role("region", "Throughput").get_by_role("img").first).to_be_visible()
+
+
+def test_a_part_that_fails_takes_nothing_else_of_the_page_and_can_be_tried_again(
+    house: Server, opened: Open
+) -> None:
+    """S1114: an answer that breaks one panel; the map, the other panels and the frame go on."""
+    window, broken = opened(house, None), "**/v1/fleet/health*"
+    window.page.route(broken, lambda route: route.fulfill(json={"status": "ok"}))
+    with window.forgiving("console: TypeError"):
+        window.go("/fleet").settled()
+        panel = window.role("region", "Health")
+        expect(panel.get_by_role("alert")).to_contain_text("Health cannot be shown")
+        expect(window.role("region", "Throughput").get_by_role("img").first).to_be_visible()
+        expect(window.page.locator("canvas[role=application]")).to_be_visible()
+        expect(window.role("banner")).to_be_visible()
+        window.shot("panel-failed")
+        window.page.unroute(broken)
+        panel.get_by_role("button", name="Try again").click()
+        expect(panel).to_contain_text("gateway")
+        expect(window.page.get_by_text(re.compile("cannot be shown|! failed"))).to_have_count(0)

@@ -1,5 +1,6 @@
-// The page begins: theme, questions to the gateway, routes. Nothing else lives here.
+// The page begins: language, theme, questions to the gateway, routes. Nothing else lives here.
 import { MantineProvider } from "@mantine/core";
+import { LOCALE } from "./locale";
 import "@mantine/core/styles.css";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
@@ -10,11 +11,13 @@ import { questions } from "./api/questions";
 import { applyMotion } from "./motion";
 import { router } from "./router";
 import { theme } from "./theme";
+import { logOnce } from "./widgets/Guarded";
 
 applyMotion();
+document.documentElement.dataset.locale = LOCALE;
 const root = document.getElementById("root");
 if (root) {
-  createRoot(root).render(
+  createRoot(root, { onCaughtError: logOnce }).render(
     <StrictMode>
       <MantineProvider theme={theme} defaultColorScheme="dark">
         <QueryClientProvider client={questions}>

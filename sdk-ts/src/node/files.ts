@@ -4,6 +4,9 @@
  *
  * `<agent>-<owner>.<id>.jsonl` begins with a line that says for which gateway it is; `<id>.sent` beside it holds how many
  * bytes were sent. A file is taken over by renaming it to a name of the new owner: of two who try, one succeeds.
+ *
+ * The first line and the messages become durable with one `sync`, and with the first the names that lead to them. A
+ * drained file is removed and never used again: after a power cut an old `.sent` could hide lines written after it.
  */
 
 import { createHash, randomBytes } from "node:crypto";
@@ -26,7 +29,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { Log } from "../log.ts";
 import type { Spool, Spools } from "../spool.ts";
@@ -37,7 +40,7 @@ const LONGEST_HEAD = 4096;
 
 /** A safe file name for an agent's name; two names never share one. */
 export function fileStem(name: string): string {
-  const safe = name.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 80);
+  const safe = name.replace(/[^A-Za-z0-9._-]/gu, "_").slice(0, 80);
   return safe === name ? safe : `${safe}.${createHash("sha256").update(name).digest("hex").slice(0, 8)}`;
 }
 
@@ -56,13 +59,21 @@ export class Files implements Spools {
   }
 
   create(name: string, url: string, maxBytes: number): Spool {
-    mkdirSync(this.place, { recursive: true, mode: 0o700 });
+    const made = mkdirSync(this.place, { recursive: true, mode: 0o700 });
     const [stem, id] = [fileStem(name), randomBytes(8).toString("hex")];
     const path = join(this.place, `${stem}-${SELF}.${id}.jsonl`);
     const fd = openSync(path, "ax+", 0o600);
     const head = `${JSON.stringify({ url, created_ms: Date.now() } satisfies Head)}\n`;
-    writeSync(fd, head);
-    return new FileSpool(this.place, stem, id, fd, Buffer.byteLength(head), maxBytes, this.#log);
+    try {
+      writeAll(fd, Buffer.from(head));
+    } catch (error) {
+      // A full disk: nothing is left behind, or each further step would leave a file and a descriptor.
+      closeSync(fd);
+      rmSync(path, { force: true });
+      throw error;
+    }
+    const unsynced = foldersTo(this.place, made);
+    return new FileSpool(this.place, stem, id, fd, Buffer.byteLength(head), maxBytes, this.#log, unsynced);
   }
 
   async adopt(
@@ -104,6 +115,28 @@ export class Files implements Spools {
   }
 }
 
+/** The folder, and those above it that hold the name of one that was made for it. */
+function foldersTo(place: string, made: string | undefined): string[] {
+  const folders = [place];
+  if (made === undefined) return folders;
+  for (let at = place; at.length >= made.length; at = dirname(at)) folders.push(dirname(at));
+  return folders;
+}
+
+function writeAll(fd: number, data: Buffer): void {
+  for (let at = 0; at < data.length; ) at += writeSync(fd, data, at);
+}
+
+function syncFolder(folder: string): void {
+  if (process.platform === "win32") return; // a folder cannot be opened there
+  const fd = openSync(folder, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** The first line, and how many bytes it takes; null for what is not a spool, or one that died while it was made. */
 function readHead(path: string): { told: Head; size: number } | null {
   const fd = openSync(path, "r");
@@ -131,6 +164,7 @@ class FileSpool implements Spool {
   #size: number;
   #sent: number;
   #peeked: number[] = []; // bytes of each line of the last peek
+  #unsynced: string[]; // folders whose names are not durable yet
   #open = true;
 
   constructor(
@@ -141,6 +175,7 @@ class FileSpool implements Spool {
     head: number,
     maxBytes: number,
     log: Log,
+    unsynced: string[] = [],
   ) {
     this.#folder = folder;
     this.#stem = stem;
@@ -149,6 +184,7 @@ class FileSpool implements Spool {
     this.#head = head;
     this.#maxBytes = maxBytes;
     this.#log = log;
+    this.#unsynced = unsynced;
     this.#size = fstatSync(fd).size;
     this.#sent = this.#readSent();
     this.#touching = setInterval(() => this.#touch(), TOUCH_MS);
@@ -175,7 +211,7 @@ class FileSpool implements Spool {
   append(lines: readonly string[]): void {
     const data = Buffer.from(`${lines.join("\n")}\n`);
     try {
-      for (let at = 0; at < data.length; ) at += writeSync(this.#fd, data, at);
+      writeAll(this.#fd, data);
     } catch (error) {
       ftruncateSync(this.#fd, this.#size);
       throw error;
@@ -185,10 +221,16 @@ class FileSpool implements Spool {
 
   async sync(): Promise<void> {
     await promisify(fsync)(this.#fd);
+    this.#syncFolders();
   }
 
   syncNow(): void {
     fsyncSync(this.#fd);
+    this.#syncFolders();
+  }
+
+  #syncFolders(): void {
+    for (; this.#unsynced.length; this.#unsynced.pop()) syncFolder(this.#unsynced.at(-1) as string);
   }
 
   peek(maxLines: number, maxBytes: number): string[] {
@@ -215,11 +257,10 @@ class FileSpool implements Spool {
     this.#move(this.#peeked.splice(0, n).reduce((size, one) => size + one, 0));
   }
 
-  /** A drained file is emptied; what was sent is noted first, so a crash sends again at worst. */
+  /** Whoever sees that nothing is pending releases the file. */
   #move(size: number): void {
     this.#sent += size;
-    const drained = !this.pending;
-    if (drained) this.#sent = this.#head;
+    if (!this.pending) return;
     try {
       this.#keepSent();
     } catch (error) {
@@ -228,10 +269,6 @@ class FileSpool implements Spool {
         "debug",
         `${this.place}: what was sent could not be noted (${(error as NodeJS.ErrnoException).code})`,
       );
-    }
-    if (drained) {
-      ftruncateSync(this.#fd, this.#head);
-      this.#size = this.#head;
     }
   }
 
@@ -252,15 +289,24 @@ class FileSpool implements Spool {
   #readSent(): number {
     try {
       const sent = Number(readFileSync(this.#sentPath, "utf8"));
-      return Number.isInteger(sent) && sent >= this.#head && sent <= this.#size ? sent : this.#head;
+      const end = Buffer.alloc(1); // what was noted ends a line, or it was torn: then all is sent again
+      return sent >= this.#head && readSync(this.#fd, end, 0, 1, sent - 1) === 1 && end[0] === 10
+        ? sent
+        : this.#head;
     } catch {
       return this.#head;
     }
   }
 
   #keepSent(): void {
-    writeFileSync(`${this.#sentPath}.new`, String(this.#sent), { mode: 0o600 });
-    renameSync(`${this.#sentPath}.new`, this.#sentPath);
+    const fresh = `${this.#sentPath}.new`;
+    try {
+      writeFileSync(fresh, String(this.#sent), { mode: 0o600 });
+      renameSync(fresh, this.#sentPath);
+    } catch (error) {
+      rmSync(fresh, { force: true });
+      throw error;
+    }
   }
 
   /** Says that we live, to those who cannot ask. */

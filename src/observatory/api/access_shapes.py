@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -66,6 +68,24 @@ class Revoked(msgspec.Struct, kw_only=True):
 class LoginAnswer(msgspec.Struct, kw_only=True):
     url: str
     user_id: str
+
+
+class LoginItem(msgspec.Struct, kw_only=True):
+    """`browser` is signed in; `link` was not followed yet."""
+
+    login_id: str
+    user_id: str
+    kind: Literal["browser", "link"]
+    key_id: str | None
+    created_at: str
+    expires_at: str
+    last_used_at: str | None
+    current: bool
+
+
+class EndedLogin(msgspec.Struct, kw_only=True):
+    login_id: str
+    ended: bool
 
 
 class Whoami(msgspec.Struct, kw_only=True):

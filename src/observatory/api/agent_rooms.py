@@ -1,7 +1,7 @@
-"""An agent where it works: its sessions, and one pause or unpause in all of them (S309).
+"""An agent where it works: its sessions, and one pause or unpause of all it does (S309, S1124).
 
-Each session gets a command of its own, with its own `hitl_intervention` and its own undo. Pauses are handed
-in together: they lie side by side in the record.
+The agent itself is paused, whatever it begins later. Each session it works in gets a command of its own as
+well, with its own `hitl_intervention`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from observatory.api.house import Call, Here, House
 from observatory.api.relay import Note, drained
 from observatory.api.session_rows import rooms
 from observatory.api.sessions import session_items
-from observatory.gateway import interventions
+from observatory.gateway import agent_pauses, interventions
+from observatory.gateway.agent_pauses import EverywhereCommanded
 from observatory.gateway.interventions import Commanded
-from observatory.insight.rooms import Room
 from observatory.projections.session_status import SessionStatus
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
@@ -28,12 +28,12 @@ from observatory.protocol.identity import agent_entity_id
 from observatory.state import Principal, Verdict
 
 ACTIVE_NS = 10 * 60_000_000_000
-MOST = 200  # sessions of one pause
+MOST = 200  # sessions that get a pause of their own
 Row = dict[str, Any]
 Answered = Literal["paused", "already_paused", "running", "not_paused", "refused"]
 
 
-class Ordered(msgspec.Struct, kw_only=True):
+class Ordered(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     note: Note | None = None
 
 
@@ -66,11 +66,14 @@ class RoomCommanded(msgspec.Struct, kw_only=True):
 
 
 class AgentCommanded(msgspec.Struct, kw_only=True):
-    """`done` counts the commands that changed something."""
+    """`state` and `intervention_id` are of the agent itself; `done` counts the sessions in which it changed
+    something."""
 
     agent_id: str
     entity_id: str
     command: Literal["pause", "unpause"]
+    state: Answered
+    intervention_id: str | None
     done: int
     sessions: list[RoomCommanded]
 
@@ -119,25 +122,27 @@ async def agent_sessions(
 @post(
     "/agents/{agent_id:str}/pause",
     status_code=202,
-    summary="Hold an agent in every session it works in",
+    summary="Hold all an agent sends, in every session",
     operation_id="pause_agent",
 )
 async def pause_agent(
     request: Call, house: Here, agent_id: FromPath[str], data: JSONBody[Ordered]
 ) -> Response[bytes]:
-    """In the sessions that moved within ten minutes; 409 when there is none."""
+    """The agent carries the pause: it holds in sessions not begun yet too, until it is lifted. Sessions that
+    moved within ten minutes get a pause of their own as well."""
     who = await need(request, house, "operate")
     agent, since_ns = await _agent(house, who, agent_id), house.clock() - ACTIVE_NS
-    found = await rooms(house).rooms_of(who.tenant_id, agent["agent_no"], since_ns, None, MOST + 1)
-    _check(found, f"{agent['agent_id']} is in no session that moved within the last 10 minutes")
+    verdict = await house.command(agent_pauses.pause(who, agent["agent_id"], data.note, house.clock()))
+    itself = _everywhere(verdict)
+    found = await rooms(house).rooms_of(who.tenant_id, agent["agent_no"], since_ns, None, MOST)
     acts = [
         interventions.pause(who, room.session["session_id"], agent["agent_id"], data.note, house.clock())
         for room in found
     ]
-    verdicts = await house.committer.submit(who.tenant_id, acts)
+    verdicts = await house.committer.submit(who.tenant_id, acts) if acts else []
     names = [room.session["session_id"] for room in found]
     told = [_answered(name, verdict) for name, verdict in zip(names, verdicts, strict=True)]
-    return json(_commanded(agent, "pause", told), 202)
+    return json(_commanded(agent, "pause", itself, told), 202)
 
 
 @post(
@@ -149,12 +154,14 @@ async def pause_agent(
 async def unpause_agent(
     request: Call, house: Here, agent_id: FromPath[str], data: JSONBody[Ordered]
 ) -> Response[bytes]:
-    """However long ago it was paused there; 409 when it is paused nowhere."""
+    """Its own pause first, then that of each session, however long ago; 409 when it is paused nowhere."""
     who = await need(request, house, "operate")
     agent = await _agent(house, who, agent_id)
+    verdict = await house.command(agent_pauses.unpause(who, agent["agent_id"], data.note, house.clock()))
+    itself = _everywhere(verdict)
     names = await house.store.paused_sessions(who.tenant_id, agent["agent_no"])
-    if not names:
-        raise Refusal(409, "no_session", f"{agent['agent_id']} is paused in no session")
+    if not names and itself.intervention_id is None:
+        raise Refusal(409, "not_paused", f"{agent['agent_id']} is paused nowhere")
     told = []
     for name in names:
         act = interventions.unpause(who, name, agent["agent_id"], data.note, house.clock())
@@ -162,7 +169,7 @@ async def unpause_agent(
         if isinstance(verdict.answer, Commanded):
             await drained(house, who, name, verdict.answer)
         told.append(_answered(name, verdict))
-    return json(_commanded(agent, "unpause", told))
+    return json(_commanded(agent, "unpause", itself, told))
 
 
 async def _agent(house: House, who: Principal, agent_id: str) -> Row:
@@ -173,12 +180,10 @@ async def _agent(house: House, who: Principal, agent_id: str) -> Row:
     return rows[0]
 
 
-def _check(found: list[Room], none: str) -> None:
-    if not found:
-        raise Refusal(409, "no_session", none)
-    if len(found) > MOST:
-        detail = f"more than {MOST} sessions at once; use a kill-switch, or pause it session by session"
-        raise Refusal(409, "too_many", detail)
+def _everywhere(verdict: Verdict) -> EverywhereCommanded:
+    if not isinstance(verdict.answer, EverywhereCommanded):
+        raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
+    return verdict.answer
 
 
 def _answered(session_id: str, verdict: Verdict) -> Row:
@@ -198,11 +203,13 @@ def _answered(session_id: str, verdict: Verdict) -> Row:
     }
 
 
-def _commanded(agent: Row, command: str, told: list[Row]) -> Row:
+def _commanded(agent: Row, command: str, itself: EverywhereCommanded, told: list[Row]) -> Row:
     return {
         "agent_id": agent["agent_id"],
         "entity_id": agent["entity_id"],
         "command": command,
+        "state": itself.state,
+        "intervention_id": itself.intervention_id,
         "done": sum(1 for one in told if one["intervention_id"] is not None),
         "sessions": told,
     }

@@ -32,6 +32,7 @@ ENDS = 2_000  # ends of alerts that are looked at for one answer
 Kind = Literal[
     "entropy",
     "loop",
+    "injection",
     "violation",
     "budget_warning",
     "budget_exceeded",
@@ -44,6 +45,7 @@ Severity = Literal["info", "warning", "error", "critical"]
 SEVERITY: dict[str, Severity] = {
     "entropy": "critical",
     "loop": "critical",
+    "injection": "warning",
     "violation": "error",
     "budget_warning": "warning",
     "budget_exceeded": "error",
@@ -51,7 +53,7 @@ SEVERITY: dict[str, Severity] = {
     "kill_switch": "critical",
 }
 # What alarms by itself is listed once: not again because a rule watches it too.
-LISTED = ("entropy", "violations", "budget")
+LISTED = ("entropy", "injection", "violations", "budget")
 _EVENTS = tuple(f'"event_type":"{name}"'.encode() for name in (*RAISED, *ENDED))
 _STATUS = b'"av.message.type":"status_alert"'
 Row = dict[str, Any]
@@ -253,6 +255,8 @@ def _sentence(kind: str, event: Row, said: _Said | None) -> str:
         return f"{agent} goes in circles: same {failing}{tool} {body.get('occurrence_count')} times"
     if kind == "loop":
         return f"{agent} goes in circles: {body['reason']}" if body.get("reason") else summary
+    if kind == "injection":
+        return f"{summary}: {', '.join(body['patterns'])}"
     if kind == "violation":
         version = (
             f" v{str(body['capability_version']).removeprefix('v')}" if body.get("capability_version") else ""

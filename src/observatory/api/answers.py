@@ -11,7 +11,7 @@ from litestar import Response
 from litestar.enums import MediaType
 from litestar.params import QueryParameter
 
-from observatory.protocol.answers import Refused
+from observatory.protocol.answers import Fault, Invalid, Refused, Rejected, listed
 
 MAX_LIMIT = 1_000
 MAX_SEQUENCE = (1 << 40) - 1
@@ -28,7 +28,17 @@ class Refusal(Exception):
 
     def __init__(self, code: int, reason: str, detail: str) -> None:
         super().__init__(reason)
-        self.code, self.answer = code, Refused(reason=reason, detail=detail)
+        self.code, self.detail = code, detail
+        self.answer: Refused | Rejected | Invalid = Refused(reason=reason, detail=detail)
+
+
+class InvalidRequest(Refusal):
+    """A request that breaks the contract, with every fault of it."""
+
+    def __init__(self, code: int, faults: tuple[Fault, ...], reason: str = "bad_request") -> None:
+        detail = f"not valid: {listed(faults)}"
+        super().__init__(code, reason, detail)
+        self.answer = Invalid(reason=reason, detail=detail, faults=faults)
 
 
 def json(value: Any, code: int = 200) -> Response[bytes]:

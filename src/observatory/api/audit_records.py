@@ -41,7 +41,7 @@ async def audit_records(
     tenant_id = (await need(request, house, "read")).tenant_id
     found = await house.store.events(tenant_id, EventFilter(after=after), limit, newest_first=False)
     content = b"".join([event.record + b"\n" for event in found])
-    return Response(content, media_type="application/x-ndjson", headers={"cache-control": "no-store"})
+    return Response(content, media_type="application/x-ndjson")
 
 
 @get("/audit/checkpoints", summary="Signed checkpoints, newest first", operation_id="list_checkpoints")

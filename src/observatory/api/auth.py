@@ -40,6 +40,7 @@ COOKIE = "observatory"
 VOUCHED = "Vouched"
 CACHE_S = 2.0
 CACHE_SIZE = 4_096
+NOTED_NS = 60 * 1_000_000_000  # how stale the last use of a sign-in may be on record
 Headers = Mapping[bytes, bytes]
 
 
@@ -62,10 +63,17 @@ class Auth:
         self._vouched: dict[str, tuple[str, bytes]] = {}
         self._asking: dict[bytes, asyncio.Task[Principal | None]] = {}
         self._age = 0
+        self.patience_s = settings.header_s  # for the first frame of a socket that shows its key there
         names = {"localhost", settings.host, *settings.allowed_hosts}
         self._named = frozenset(name.lower() for name in names)
         self._hosts = self._named
         self.shown: Callable[[Principal], None] = lambda who: None  # told of who proved to hold a certificate
+        self._cookie = cookie_name(settings.are_cookies_secure)
+        self._idle_ns = settings.idle_minutes * 60 * 1_000_000_000
+        self._noted: OrderedDict[str, int] = OrderedDict()  # when a sign-in's use was last put on record
+        self.used: Callable[[Principal], None] = lambda who: (
+            None
+        )  # told, now and then, that a sign-in is used
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
 
     def forget(self) -> None:
@@ -101,7 +109,7 @@ class Auth:
                 found = self._vouched.get(text)
                 return None if found is None else await self._by_hash(*found, may_be_cached)
             return await self.by_key(text.strip(), may_be_cached) if scheme.lower() == "bearer" else None
-        token = cookie_of(headers)
+        token = cookie_of(headers, self._cookie)
         return await self.by_cookie(token, may_be_cached) if token else None
 
     async def by_key(self, key: str, may_be_cached: bool = True) -> Principal | None:
@@ -179,17 +187,41 @@ class Auth:
         if may_be_cached and cached is not None and cached[0] > time.monotonic():
             return cached[1]
         age = self._age
-        found = _principal(await self._directory.login_by_token(wanted), "cookie")
-        if found is None:
+        row = await self._directory.login_by_token(wanted)
+        found = _principal(row, "cookie")
+        if row is None or found is None or not self.is_unspent(row):
             self._cache.pop(kept, None)
-        elif age == self._age:
+            return None
+        self._note(row, found)
+        if age == self._age:
             self._keep(kept, found)
         return found
 
-    async def by_link(self, token: str) -> tuple[Principal, str] | None:
+    def is_unspent(self, row: dict[str, Any]) -> bool:
+        """Whether neither the hours of a link or sign-in are over, nor it was left alone for too long."""
+        now_ns, idle_ns = time.time_ns(), 0 if row["kind"] == "link" else self._idle_ns
+        is_idle = idle_ns and now_ns - self._last_use_ns(row) > idle_ns
+        return row["expires_ns"] > now_ns and not is_idle
+
+    def _last_use_ns(self, row: dict[str, Any]) -> int:
+        seen_ns: int = row["seen_ns"] or row["created_ns"]
+        return max(seen_ns, self._noted.get(row["login_id"], 0))
+
+    def _note(self, row: dict[str, Any], who: Principal) -> None:
+        """Often enough for the idle limit to hold, no oftener."""
+        now_ns = time.time_ns()
+        if now_ns - self._last_use_ns(row) <= min(NOTED_NS, self._idle_ns // 4 or NOTED_NS):
+            return
+        self._noted[row["login_id"]] = now_ns
+        self._noted.move_to_end(row["login_id"])
+        if len(self._noted) > CACHE_SIZE:
+            self._noted.popitem(last=False)
+        self.used(who)
+
+    async def by_link(self, token: str) -> tuple[Principal, dict[str, Any]] | None:
         row = await self._directory.login_by_token(digest(token))
         principal = _principal(row, "link")
-        return (principal, row["login_id"]) if principal is not None and row is not None else None
+        return (principal, row) if principal is not None and row is not None else None
 
     def host_is_ours(self, headers: Headers) -> bool:
         """Against DNS rebinding: a name must be ours; an address cannot be rebound."""
@@ -220,15 +252,17 @@ def _principal(row: dict[str, Any] | None, kind: str) -> Principal | None:
     )
 
 
-def cookie_of(headers: Headers) -> str | None:
+def cookie_name(is_secure: bool) -> str:
+    """Over TLS the prefix keeps a neighbour's host from setting one of ours; no other name counts there."""
+    return f"__Host-{COOKIE}" if is_secure else COOKIE
+
+
+def cookie_of(headers: Headers, name: str) -> str | None:
     try:
         jar = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
     except CookieError:
         return None
-    for name in (f"__Host-{COOKIE}", COOKIE):
-        if name in jar:
-            return jar[name].value
-    return None
+    return jar[name].value if name in jar else None
 
 
 def _host_name(host: str) -> str:

@@ -5,7 +5,6 @@ A figure that is no cap (negative, not finite, soft beyond hard, neither) is ref
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -22,11 +21,14 @@ from observatory.protocol.rulebook import Budget, BudgetScope, Period
 from observatory.protocol.rules import Name
 from observatory.state import Act, Principal
 
-SCOPES, PERIODS = get_args(BudgetScope), get_args(Period)
+SCOPES = get_args(BudgetScope)
 # Caps beyond it cannot be told from each other in nine decimals.
-LARGEST = 1_000_000_000_000
+LARGEST = 1_000_000_000_000.0
 # The sessions among which the highest spender of a `session:*` budget is looked for.
 RECENT = 1_000
+
+
+Cap = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
 
 
 class Caps(msgspec.Struct, kw_only=True):
@@ -37,13 +39,13 @@ class Caps(msgspec.Struct, kw_only=True):
 class BudgetBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`target` names the cluster, session or agent; `*` gives each session or agent its own cap."""
 
-    scope: Annotated[str, msgspec.Meta(description="tenant, cluster, session or agent")]
+    scope: BudgetScope
     target: Name | None = None
-    soft: Annotated[float, msgspec.Meta(description="Beyond it a person must look, once a period")] | None = (
+    soft: Annotated[Cap, msgspec.Meta(description="Beyond it a person must look, once a period")] | None = (
         None
     )
-    hard: Annotated[float, msgspec.Meta(description="Never passed: what would is refused")] | None = None
-    period: Annotated[str, msgspec.Meta(description="none, daily or monthly (UTC)")] = "none"
+    hard: Annotated[Cap, msgspec.Meta(description="Never passed: what would is refused")] | None = None
+    period: Annotated[Period, msgspec.Meta(description="daily and monthly are by UTC")] = "none"
     was: (
         Annotated[Caps, msgspec.Meta(description="The caps one saw, {} for none; others now: 409")] | None
     ) = None
@@ -106,24 +108,17 @@ async def remove_budget(request: Call, house: Here, budget_id: FromPath[str]) ->
 
 
 def _budget(body: BudgetBody, budget_id: str, tenant_id: str) -> Budget:
-    if body.scope not in SCOPES:
-        raise Refusal(422, "bad_budget", f"scope is one of {', '.join(SCOPES)}")
-    if body.period not in PERIODS:
-        raise Refusal(422, "bad_budget", f"period is one of {', '.join(PERIODS)}")
     if body.soft is None and body.hard is None:
         raise Refusal(422, "bad_budget", "a budget has a soft cap, a hard cap or both; to end it, DELETE it")
-    for name, cap in (("soft", body.soft), ("hard", body.hard)):
-        if cap is not None and not (math.isfinite(cap) and 0 <= cap <= LARGEST):
-            raise Refusal(422, "bad_budget", f"{name} is an amount from 0 to {LARGEST}")
     if body.soft is not None and body.hard is not None and body.soft > body.hard:
         raise Refusal(422, "bad_budget", "the soft cap lies below the hard cap, or they are equal")
     return Budget(
         budget_id=budget_id,
-        scope=msgspec.convert(body.scope, BudgetScope),
+        scope=body.scope,
         target=_target(body, tenant_id),
         soft=body.soft,
         hard=body.hard,
-        period=msgspec.convert(body.period, Period),
+        period=body.period,
     )
 
 

@@ -1,8 +1,9 @@
 """How an agent is reached: `WS /v1/agents/{id}/channel`, the inbox as long poll or SSE, and acknowledgements.
 
-Laws: an agent's key reaches its own agent only (an unbound one any agent of its tenant), an admin's every
-agent; nobody else listens. All three ways show the same items and everything pending first. Reading takes
-nothing away: only an acknowledgement does. A key that ends closes its channel.
+Laws: an agent's key reaches its own agent only (an unbound one any agent of its tenant that has no key of
+its own, S1142), an admin's every agent; other roles do not listen. All three ways show the same items and
+everything pending first. Reading takes nothing away: only an acknowledgement does. A key that ends closes
+its channel.
 """
 
 from __future__ import annotations
@@ -69,14 +70,21 @@ def may_listen(principal: Principal, agent_id: str) -> bool:
     return agent_entity_id(tenant_id, principal.agent_id) == agent_entity_id(tenant_id, agent_id)
 
 
-async def may_speak(house: House, who: Principal, agent_id: str, doubtful: bool) -> bool:
-    """Whether an open channel may go on: its agent may have been bound to a certificate since, and the one
-    that was shown may have ended."""
+async def why_not_on(house: House, who: Principal, agent_id: str, doubtful: bool) -> Refusal | None:
+    """Why an open channel may not go on: its agent may have been bound to a certificate or a key since, and
+    the certificate that was shown may have ended."""
     if not doubtful and (who.certificate is None or who.certificate.is_current(house.clock())):
-        return True
+        return None
     entity_id = agent_entity_id(who.tenant_id, agent_id)
     rows = await house.store.rows(who.tenant_id, "agent_certificates", entity_id=entity_id, removed_ns=None)
-    return all(Binding(row["kind"], row["value"]).fits(who.certificate, house.clock()) for row in rows)
+    if not all(Binding(row["kind"], row["value"]).fits(who.certificate, house.clock()) for row in rows):
+        return Refusal(403, "certificate_required", NOT_SHOWN)
+    if doubtful and who.role == "agent" and who.agent_id is None:
+        try:
+            await arrive(house, who, agent_id, None)  # judged as who comes now is
+        except Refusal as refusal:
+            return refusal
+    return None
 
 
 async def arrive(house: House, who: Principal, agent_id: str, transport: str | None) -> inbox.Welcome:
@@ -138,6 +146,7 @@ async def _hello(house: House, tenant_id: str, welcome: inbox.Welcome) -> dict[s
         "agent_id": welcome.agent_id,
         "entity_id": welcome.entity_id,
         "paused": await house.store.paused_sessions(tenant_id, welcome.agent_no),
+        "paused_everywhere": welcome.paused,
         "stopped": welcome.stopped,
         "instructions": told,
     }
@@ -169,7 +178,7 @@ class AgentChannel:
                 await self._converse(socket, principal, agent_id, channel)
         except Refusal as refusal:
             code = {401: 4401, 403: 4403}.get(refusal.code, 1013)
-            await socket.close(code, refusal.answer.detail or refusal.answer.reason)
+            await socket.close(code, refusal.detail)
         except ObservatoryError:
             await socket.close(1013, "the inbox cannot be read now; connect again, nothing is lost")
 
@@ -201,8 +210,9 @@ class AgentChannel:
             if ended or (doubtful and not await socket.is_still_welcome(self._house.auth, True)):
                 await socket.close(4401, "this key is no longer valid")
                 return
-            if not await may_speak(self._house, who, agent_id, doubtful):
-                await socket.close(4403, NOT_SHOWN)
+            refused = await why_not_on(self._house, who, agent_id, doubtful)
+            if refused is not None:
+                await socket.close(4403, refused.detail)
                 return
             for delivery in found:
                 await socket.send(encode({"type": "delivery", **item_of(delivery)}))
@@ -280,7 +290,7 @@ async def read_inbox(
         frames = _stream(house, principal, agent_id, dict(request.scope["headers"]))
         first = await anext(frames)  # whatever is refused is refused before the answer begins
         body = _joined(first, frames)
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        headers = {"x-accel-buffering": "no"}
         closing = BackgroundTask(frames.aclose)
         return Stream(body, media_type="text/event-stream", headers=headers, background=closing)
     welcome = await arrive(house, principal, agent_id, None)
@@ -288,8 +298,9 @@ async def read_inbox(
         found = await _poll(channel, wait, limit)
         if wait and found and channel.is_doubtful:  # much may have changed while it waited
             await _listener(request, house, agent_id)
-            if not await may_speak(house, principal, agent_id, True):
-                raise Refusal(403, "certificate_required", NOT_SHOWN)
+            refused = await why_not_on(house, principal, agent_id, True)
+            if refused is not None:
+                raise refused
     return json({"items": [item_of(delivery) for delivery in found[:limit]]})
 
 
@@ -318,7 +329,7 @@ async def _stream(
             ended = _left_s(house, principal) <= 0
             if ended or (doubtful and await house.auth.identify(proof, may_be_cached=False) is None):
                 return
-            if not await may_speak(house, principal, agent_id, doubtful):
+            if await why_not_on(house, principal, agent_id, doubtful) is not None:
                 return
             for delivery in found:
                 item = item_of(delivery)

@@ -52,6 +52,7 @@ class DagNode(msgspec.Struct, kw_only=True):
     before_hash: str | UnsetType | None = UNSET
     after_hash: str | UnsetType | None = UNSET
     acknowledged_at: str | UnsetType | None = UNSET
+    proven: bool | UnsetType | None = UNSET
     confirmed_at: str | UnsetType | None = UNSET
     reversed_at: str | UnsetType | None = UNSET
 
@@ -108,6 +109,7 @@ class StepAnswer(DagNode, kw_only=True):
     provider: str | None
     capability_version: str | None
     recipient: str | None
+    gateway_away: bool  # it was done without the gateway's verdict
     children: list[dict[str, Any]]
     children_count: int
     interventions: list[DagNode]

@@ -29,7 +29,7 @@ RISKS: tuple[RiskLevel, ...] = ("low", "medium", "high", "critical")
 Note = Annotated[str, msgspec.Meta(max_length=16_384)]
 
 
-class Respond(msgspec.Struct, kw_only=True):
+class Respond(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One of the decision's options, and why."""
 
     selected_option_id: Name

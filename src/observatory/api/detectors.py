@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from litestar import Response, Router, get, put
 from litestar.params import JSONBody
 
 from observatory.api.answers import json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
+from observatory.api.setting_rows import shown, stored
 from observatory.gateway import detectors as acts
-from observatory.protocol.clock import from_ns
 from observatory.protocol.rulebook import DetectorSettings
 
 
@@ -24,13 +23,13 @@ class DetectorAnswer(DetectorSettings, frozen=True, kw_only=True):
 
 
 async def detectors_of(house: House, tenant_id: str) -> DetectorSettings:
-    return (await _stored(house, tenant_id))[0]
+    return (await stored(house, tenant_id, acts.NAME, DetectorSettings))[0]
 
 
 @get("/settings/detectors", summary="What the detectors go by", operation_id="get_detectors")
 async def get_detectors(request: Call, house: Here) -> Response[bytes]:
     principal = await need(request, house, "read")
-    return json(await _shown(house, principal.tenant_id))
+    return json(await shown(house, principal.tenant_id, acts.NAME, DetectorSettings))
 
 
 @put("/settings/detectors", summary="Change what the detectors go by", operation_id="put_detectors")
@@ -40,23 +39,7 @@ async def put_detectors(request: Call, house: Here, data: JSONBody[dict[str, Any
     verdict = await house.command(acts.change(principal, data, house.clock()))
     if verdict.code >= 400:
         return json(verdict.answer, verdict.code)
-    return json(await _shown(house, principal.tenant_id))
-
-
-async def _stored(house: House, tenant_id: str) -> tuple[DetectorSettings, dict[str, Any] | None]:
-    rows = await house.store.rows(tenant_id, "knobs", name=acts.NAME)
-    if not rows:
-        return DetectorSettings(), None
-    return msgspec.json.decode(rows[0]["value"], type=DetectorSettings), rows[0]
-
-
-async def _shown(house: House, tenant_id: str) -> dict[str, Any]:
-    settings, row = await _stored(house, tenant_id)
-    shown: dict[str, Any] = msgspec.to_builtins(settings)
-    return shown | {
-        "updated_at": None if row is None else from_ns(row["updated_ns"]),
-        "updated_by": None if row is None else row["updated_by"],
-    }
+    return json(await shown(house, principal.tenant_id, acts.NAME, DetectorSettings))
 
 
 detectors = Router(path="/v1", route_handlers=[get_detectors, put_detectors], tags=["Policy Engine"])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from observatory.api.guards import missing
 from observatory.daemons.measures import Measure
 
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
@@ -38,8 +39,7 @@ class Visit:
     def __call__(self, event: Event) -> Awaitable[None]:
         if event["type"] == "http.response.start":
             self.code = event["status"]
-            if self._more:
-                event["headers"] = [*event["headers"], *self._more]
+            event["headers"] = [*event["headers"], *missing(event["headers"]), *self._more]
         return self._send(event)
 
 

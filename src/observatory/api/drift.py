@@ -48,7 +48,14 @@ class Reconcile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`subject` and `scope` as `GET /v1/drift` names them; `value` is what is true."""
 
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
-    scope: Annotated[str, msgspec.Meta(pattern=r"^(session|cluster):.+$(?!\n)", max_length=300)]
+    scope: Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^(session|cluster):.+$(?!\n)",
+            max_length=300,
+            extra={"expects": "session: or cluster: and then its name, at most 300 characters"},
+        ),
+    ]
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
     confirm: bool = False
 

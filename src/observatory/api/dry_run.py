@@ -1,7 +1,7 @@
 """A dry run: what rules would have denied and held of the archive's last minutes. It changes nothing.
 
 The newest messages are looked at first; of a very busy time only so many, and the answer says so. Agents
-count with the type and cluster they have now.
+count with the type and cluster they have now; who is in a session now is not asked.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from collections import Counter
 import msgspec
 
 from observatory.api.house import House
+from observatory.api.registry import routing_book
 from observatory.gateway import policy
 from observatory.gateway.interceptor import Limits, intercept
+from observatory.gateway.registry import addresses_of
 from observatory.ledger.chain import Head
 from observatory.ports import EventFilter, MessageFilter, StoredMessage
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Effect, PolicyRule
+from observatory.protocol.rulebook import Effect, PolicyRule, is_essential
 from observatory.rows import Agent, Tenant
-from observatory.state import Memory, Rulebook
+from observatory.state import Memory
 
 # So many messages and bytes at most, read in pages, and so many are shown.
 LOOKED_AT, LOOKED_BYTES, PAGE = 20_000, 64 << 20, 200
@@ -94,6 +96,7 @@ class Trial:
     """Counts what the rules would have done."""
 
     def __init__(self, rules: list[PolicyRule], memory: Memory) -> None:
+        memory.rulebook = msgspec.structs.replace(memory.rulebook, policies=tuple(rules))
         self._rules, self._memory = rules, memory
         self._by_rule: Counter[str] = Counter()
         self._by_agent: dict[str, StoppedAgent] = {}  # all who sent what could be stopped
@@ -121,13 +124,12 @@ class Trial:
         agent = None
         if message.sender_type == "agent":
             agent = memory.agents.get(agent_entity_id(memory.tenant.tenant_id, message.sender_id))
-        parties = policy.parties_of(message, agent, memory)
-        if parties.essential:
+        if is_essential(message.message_type, message.recipient_type):
             return
         name = agent.agent_id if agent is not None else message.sender_id
         stopped = self._by_agent.setdefault(name, StoppedAgent(agent_id=name))
         stopped.sent += 1
-        rule = policy.ruling(parties, self._rules, None)
+        rule = policy.tried(message, agent, memory, None)
         if rule is None:
             return
         self._by_rule[rule.rule_id] += 1
@@ -175,15 +177,18 @@ class Trial:
 async def _registry(house: House, tenant_id: str) -> Memory:
     """The agents as they are now, for their types and clusters."""
     tenant = Tenant(tenant_id=tenant_id, tenant_no=0)
-    memory = Memory(tenant, Head.genesis(), Rulebook())
+    memory = Memory(tenant, Head.genesis(), await routing_book(house, tenant_id))
     for row in await house.store.rows(tenant_id, "agents"):
-        memory.agents[row["entity_id"]] = Agent(
+        agent = memory.agents[row["entity_id"]] = Agent(
             agent_no=row["agent_no"],
             entity_id=row["entity_id"],
             agent_id=row["agent_id"],
             agent_type=row["agent_type"],
             cluster_id=row["cluster_id"],
+            capabilities=row["capabilities"],
         )
+        for address in addresses_of(agent, memory.rulebook):
+            memory.fleet.setdefault(address, []).append(agent.entity_id)
     return memory
 
 

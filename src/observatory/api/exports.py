@@ -172,7 +172,6 @@ async def export_trail(
     )
     headers = {
         "content-disposition": f'attachment; filename="{manifest.file}"',
-        "cache-control": "no-store",
         "x-export-events": str(manifest.events),
     }
     return Stream(_stream(house, manifest, way), media_type=NDJSON, headers=headers)

@@ -17,6 +17,7 @@ import msgspec
 
 from observatory.api import channel
 from observatory.api.app import SLASH, litestar_app
+from observatory.api.bounds import UNPACKED
 from observatory.api.cors import Cors, is_asking, permit, telling
 from observatory.api.doors import OTHER, Visit
 from observatory.api.house import House
@@ -62,7 +63,13 @@ class Face:
         doors.enter()
         try:
             await self._enter(scope, receive, visit)
+        except Exception as error:
+            log.error("a request failed: %s", type(error).__name__, exc_info=error)
+            if visit.code:
+                raise
+            await _refuse("http", receive, visit, 500, "internal_error", "the request failed")
         finally:
+            self._house.bounds.held -= scope.get(UNPACKED, 0)
             took = time.perf_counter() - began
             door = scope.get("path_template") or OTHER
             doors.leave(scope["method"], door, visit.code, took)
@@ -82,11 +89,15 @@ class Face:
                 await permit(origin, send)
                 return
             send = telling(origin, send)
+        if len(known) != len(headers):
+            names = [name for name, _ in headers]
+            if names.count(b"authorization") > 1 or names.count(b"host") > 1:
+                await _refuse(
+                    kind, receive, send, 400, "ambiguous", "send one Host and one Authorization header"
+                )
+                return
         if not self._house.auth.host_is_ours(known):
             await _refuse(kind, receive, send, 421, "foreign_host", FOREIGN_HOST)
-            return
-        if sum(name == b"authorization" for name, _ in headers) > 1:
-            await _refuse(kind, receive, send, 400, "ambiguous", "send one Authorization header")
             return
         path = scope["path"]
         if kind == "http" and ("\0" in path or b"%00" in scope["query_string"]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from litestar.handlers import BaseRouteHandler
 
 from observatory.api.answers import Refusal
 from observatory.api.auth import Permission, allows
@@ -11,14 +13,36 @@ from observatory.api.shown import CERTIFICATE
 from observatory.gateway import access
 from observatory.state import Principal
 
+# `opt` of a route that answers without a key, or asks for one itself.
+OPEN: Final = {"open": True}
+BODILESS: Final = ("GET", "HEAD")
+WHO: Final = "observatory.who"
+
+
+async def admit(request: Call, house: House, route: BaseRouteHandler) -> None:
+    """Before anything of a request is read or judged its key must be good (S1005).
+
+    With a body still to come the door looks again once it is there: a key may have ended meanwhile.
+    """
+    if route.opt.get("open") or request.method == "OPTIONS":
+        return
+    await _identify(request, house, may_be_cached=request.method not in BODILESS)
+
 
 async def principal_of(request: Call, house: House) -> Principal:
+    known: Principal | None = request.scope.get(WHO)  # type: ignore[assignment]
+    if known is not None and request.method in BODILESS:
+        return known
+    return await _identify(request, house)
+
+
+async def _identify(request: Call, house: House, may_be_cached: bool = False) -> Principal:
     headers = dict(request.scope["headers"])
     shown: Any = request.scope.get(CERTIFICATE)
-    principal = await house.auth.identify(headers, may_be_cached=False, certificate=shown)
+    principal = await house.auth.identify(headers, may_be_cached=may_be_cached, certificate=shown)
     if principal is None:
         raise Refusal(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…', or sign in")
-    request.scope["observatory.who"] = principal  # type: ignore[typeddict-unknown-key]  # for the log
+    request.scope[WHO] = principal  # type: ignore[typeddict-unknown-key]  # for the log
     by_cookie = b"authorization" not in headers
     if by_cookie and not house.auth.origin_is_ours(headers):
         raise Refusal(403, "foreign_origin", "this page may not act for the signed-in user")

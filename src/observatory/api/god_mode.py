@@ -1,4 +1,4 @@
-"""God Mode's words, so far: tenants, users, keys and sign-in. Every act is audited in its tenant's chain.
+"""God Mode's words, so far: tenants, users and keys. Every act is audited in its tenant's chain.
 
 Secrets are made here and shown once; only hashes go further. The home tenant's admin makes tenants;
 every other admin sees and changes nothing but their own.
@@ -13,53 +13,65 @@ from litestar import Response, Router, delete, get, post, put
 from litestar.params import FromPath, JSONBody
 
 from observatory.api.answers import Refusal, json
-from observatory.api.auth import PERMISSIONS, allows
+from observatory.api.auth import PERMISSIONS, Permission, allows
 from observatory.api.gate import need, principal_of
 from observatory.api.house import Call, Here, House
+from observatory.api.sign_ins import make_login, may_sign_in
+from observatory.api.users_and_keys import (
+    Name,
+    checked,
+    end_within,
+    existing_user,
+    make_key,
+    make_user,
+    scopes_within,
+)
 from observatory.gateway import access
 from observatory.protocol import clock
-from observatory.protocol.credentials import digest, new_key, new_token, public_id
 from observatory.protocol.identity import mint
-from observatory.state import HOME_TENANT, Act, Principal, Role, Verdict
+from observatory.protocol.rules import Timestamp
+from observatory.state import HOME_TENANT, Act, Principal, Role
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 PEOPLE = "a person is viewer, auditor, approver, operator or admin"
 # How often a change prepared from what was read is tried anew when access changed meanwhile.
 ATTEMPTS = 5
-TenantId = Annotated[str, msgspec.Meta(pattern=r"^tnt_[A-Za-z0-9_-]{1,64}$(?!\n)")]
+TenantId = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^tnt_[A-Za-z0-9_-]{1,64}$(?!\n)",
+        extra={"expects": "tnt_ and then 1 to 64 characters of A-Z a-z 0-9 _ -"},
+    ),
+]
 
 
-class NewTenant(msgspec.Struct, kw_only=True):
+class NewTenant(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     display_name: Name
     tenant_id: TenantId | None = None
 
 
-class NewUser(msgspec.Struct, kw_only=True):
+class NewUser(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: Name
     role: Role
     display_name: Name | None = None
 
 
-class NewRole(msgspec.Struct, kw_only=True):
+class NewRole(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`was` is the role one saw: another one by now is 409, and nothing is changed."""
 
     role: Role
     was: Role | None = None
 
 
-class NewKey(msgspec.Struct, kw_only=True):
+class NewKey(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """For a user (its role), or for agents (role `agent`, optionally bound to one agent)."""
 
     role: Role
     label: Name = "key"
     user_id: Name | None = None
     agent_id: Name | None = None
-    scopes: list[str] = []
-    expires_at: str | None = None
-
-
-class NewLogin(msgspec.Struct, kw_only=True):
-    user_id: Name | None = None
+    # Left out: all its role may do. An empty list would read like nothing and mean everything: refused.
+    scopes: Annotated[list[Permission], msgspec.Meta(min_length=1)] | None = None
+    expires_at: Timestamp | None = None
 
 
 @get("/tenants", summary="Tenants you may see, and the one you are in", operation_id="list_tenants")
@@ -86,12 +98,18 @@ async def create_tenant(request: Call, house: Here, data: JSONBody[NewTenant]) -
         raise Refusal(403, "not_allowed", "only an admin of the home tenant can create tenants")
     now_ns = house.clock()
     tenant_id = data.tenant_id or mint("tnt_", now_ns)
-    _checked(
-        await house.act(access.create_tenant(principal, tenant_id, data.display_name, now_ns), tenant_id)
-    )
+    checked(await house.act(access.create_tenant(principal, tenant_id, data.display_name, now_ns), tenant_id))
     founder = house.principal_of_house(tenant_id)
     user = await make_user(house, founder, "admin", "Administrator", "admin")
-    key, row = await make_key(house, founder, role="admin", label="first admin key", user_id=user["user_id"])
+    key, row = await make_key(
+        house,
+        founder,
+        role="admin",
+        label="first admin key",
+        user_id=user["user_id"],
+        scopes=scopes_within(principal, "admin", []),
+        expires_ns=await end_within(house, principal, None),
+    )
     return json(
         {"tenant_id": tenant_id, "user_id": user["user_id"], "key_id": row["key_id"], "key": key}, 201
     )
@@ -121,7 +139,7 @@ async def create_user(request: Call, house: Here, data: JSONBody[NewUser]) -> Re
     if await house.store.rows(principal.tenant_id, "users", name=data.name):
         raise Refusal(409, "conflict", "a user of this name exists already")
     user = await make_user(house, principal, data.name, data.display_name or data.name, data.role)
-    link = await make_login(house, principal, user["user_id"])
+    link = await make_login(house, principal, user["user_id"]) if may_sign_in(principal, data.role) else None
     return json(_shown(user) | {"invite_url": link}, 201)
 
 
@@ -136,7 +154,7 @@ async def change_role(
     for _ in range(ATTEMPTS):
         # The version first: whatever changes after it was read makes the act stale.
         seen = (await house.store.rows(principal.tenant_id, "chain_heads"))[0]["access_version"]
-        user = await _existing_user(house, principal, user_id)
+        user = await existing_user(house, principal, user_id)
         if data.was not in (None, user["role"]):
             raise Refusal(409, "stale_role", f"somebody made them {user['role']} meanwhile; look again")
         if user["role"] == data.role:
@@ -147,7 +165,7 @@ async def change_role(
         verdict = await house.act(await _role_change(house, principal, user, data.role, seen))
         if verdict.code == 200 or verdict.answer.reason != access.STALE:
             break
-    return json(_checked(verdict).answer)
+    return json(checked(verdict).answer)
 
 
 @post(
@@ -158,10 +176,10 @@ async def change_role(
 )
 async def disable_user(request: Call, house: Here, user_id: FromPath[str]) -> Response[bytes]:
     principal = await need(request, house, "admin")
-    await _existing_user(house, principal, user_id)
+    await existing_user(house, principal, user_id)
     if user_id == principal.user_id:
         raise Refusal(409, "conflict", "you cannot disable yourself")
-    verdict = _checked(await house.act(access.disable_user(principal, user_id, house.clock())))
+    verdict = checked(await house.act(access.disable_user(principal, user_id, house.clock())))
     return json(verdict.answer)
 
 
@@ -179,13 +197,10 @@ async def create_key(request: Call, house: Here, data: JSONBody[NewKey]) -> Resp
         raise Refusal(422, "bad_key", "only a key of the role agent can be bound to an agent")
     if data.role == "agent" and data.user_id is not None:
         raise Refusal(422, "bad_key", "an agent's key belongs to no user")
-    unknown = set(data.scopes) - PERMISSIONS["admin"]
-    if unknown:
-        raise Refusal(422, "bad_scope", f"scopes are: {', '.join(sorted(PERMISSIONS['admin']))}")
     user_id, user_role = data.user_id, None
     if data.role != "agent":
         user_id = user_id or principal.user_id
-        user = await _existing_user(house, principal, user_id or "")
+        user = await existing_user(house, principal, user_id or "")
         if not PERMISSIONS[data.role] <= PERMISSIONS[user["role"]]:
             raise Refusal(422, "bad_key", "a key cannot do more than its user")
         user_role = user["role"]
@@ -196,8 +211,8 @@ async def create_key(request: Call, house: Here, data: JSONBody[NewKey]) -> Resp
         label=data.label,
         user_id=user_id,
         agent_id=data.agent_id,
-        scopes=data.scopes,
-        expires_ns=_expiry(data.expires_at, house.clock()),
+        scopes=scopes_within(principal, data.role, data.scopes or []),
+        expires_ns=await end_within(house, principal, data.expires_at),
         user_role=user_role,
     )
     return json(_shown_key(row) | {"key": key}, 201)
@@ -208,24 +223,8 @@ async def revoke_key(request: Call, house: Here, key_id: FromPath[str]) -> Respo
     principal = await need(request, house, "admin")
     if not await house.store.rows(principal.tenant_id, "api_keys", key_id=key_id):
         raise Refusal(404, "not_found", "no key of this tenant has that id")
-    verdict = _checked(await house.act(access.revoke_key(principal, key_id, house.clock())))
+    verdict = checked(await house.act(access.revoke_key(principal, key_id, house.clock())))
     return json(verdict.answer)
-
-
-@post("/logins", summary="A fresh one-time login link", operation_id="create_login")
-async def create_login(request: Call, house: Here, data: JSONBody[NewLogin]) -> Response[bytes]:
-    """For yourself with any key of your own; for others as an admin."""
-    principal = await principal_of(request, house)
-    user_id = data.user_id or principal.user_id
-    if user_id is None:
-        raise Refusal(422, "no_user", "this key belongs to no user; name one with user_id")
-    if user_id != principal.user_id:
-        principal = await need(request, house, "admin")
-    user = await _existing_user(house, principal, user_id)
-    # A browser signs in with all its user may do; a key that may do less must not get there by a link.
-    if principal.scopes or not PERMISSIONS[user["role"]] <= PERMISSIONS[principal.role]:
-        raise Refusal(403, "not_allowed", "this key may do less than its user; a link takes a full one")
-    return json({"url": await make_login(house, principal, user_id), "user_id": user_id}, 201)
 
 
 @get("/whoami", summary="Who this key or cookie is", operation_id="whoami")
@@ -249,79 +248,6 @@ async def whoami(request: Call, house: Here) -> Response[bytes]:
     )
 
 
-async def make_user(house: House, who: Principal, name: str, display_name: str, role: str) -> dict[str, Any]:
-    now_ns = house.clock()
-    user = {
-        "tenant_id": who.tenant_id,
-        "user_id": mint("usr_", now_ns),
-        "name": name,
-        "display_name": display_name,
-        "role": role,
-        "created_ns": now_ns,
-    }
-    _checked(await house.act(access.create_user(who, user, now_ns)))
-    return user
-
-
-async def make_key(
-    house: House,
-    who: Principal,
-    *,
-    role: str,
-    label: str,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    scopes: list[str] | None = None,
-    expires_ns: int | None = None,
-    user_role: str | None = None,
-) -> tuple[str, dict[str, Any]]:
-    now_ns, key = house.clock(), new_key()
-    row = {
-        "tenant_id": who.tenant_id,
-        "key_id": mint("key_", now_ns),
-        "public_id": public_id(key),
-        "key_hash": digest(key),
-        "role": role,
-        "scopes": msgspec.json.encode(scopes or []).decode(),
-        "user_id": user_id,
-        "agent_id": agent_id,
-        "label": label,
-        "created_ns": now_ns,
-        "created_by": who.entity_id,
-        "expires_ns": expires_ns,
-    }
-    _checked(await house.act(access.create_key(who, row, now_ns, user_role)))
-    return key, row
-
-
-async def make_login(house: House, who: Principal, user_id: str) -> str:
-    now_ns, token = house.clock(), new_token()
-    row = {
-        "tenant_id": who.tenant_id,
-        "login_id": mint("log_", now_ns),
-        "token_hash": digest(token),
-        "user_id": user_id,
-        "kind": "link",
-        "created_ns": now_ns,
-        "expires_ns": now_ns + house.settings.login_minutes * 60 * 1_000_000_000,
-    }
-    _checked(await house.act(access.issue_login(who, row, now_ns)))
-    return f"{house.url}/login?token={token}"
-
-
-def _checked(verdict: Verdict) -> Verdict:
-    if verdict.code >= 400:
-        raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
-    return verdict
-
-
-async def _existing_user(house: House, principal: Principal, user_id: str) -> dict[str, Any]:
-    rows = await house.store.rows(principal.tenant_id, "users", user_id=user_id)
-    if not rows:
-        raise Refusal(404, "not_found", "no user of this tenant has that id")
-    return rows[0]
-
-
 async def _role_change(house: House, who: Principal, user: dict[str, Any], role: Role, seen: int) -> Act:
     may, might = PERMISSIONS[role], PERMISSIONS[user["role"]]
     mine = {"user_id": user["user_id"]}
@@ -331,18 +257,6 @@ async def _role_change(house: House, who: Principal, user: dict[str, Any], role:
     now_ns = house.clock()
     renamed = {} if might <= may else {row["login_id"]: mint("log_", now_ns) for row in browsers}
     return access.change_role(who, user, role, sorted(may - might), doomed, renamed, seen, now_ns)
-
-
-def _expiry(text: str | None, now_ns: int) -> int | None:
-    if text is None:
-        return None
-    try:
-        expires_ns = clock.to_ns(text)
-    except ValueError as error:
-        raise Refusal(422, "bad_time", "expires_at: expected a time with zone") from error
-    if expires_ns <= now_ns:
-        raise Refusal(422, "bad_time", "expires_at lies in the past")
-    return expires_ns
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
@@ -371,7 +285,6 @@ god_mode = Router(
         list_keys,
         create_key,
         revoke_key,
-        create_login,
         whoami,
     ],
     tags=["God Mode"],

@@ -107,6 +107,7 @@ def _hold(
         "quorum": row["quorum"],
         "approvals": msgspec.json.decode(row["approvals"]) if row["approvals"] else [],
         "requested_by": row["requested_by"],
+        "key_maker": row["key_maker"],
         "deadline": None if row["deadline_ns"] is None else from_ns(row["deadline_ns"]),
         "on_expiry": row["on_expiry"],
         "held_at": from_ns(row["held_ns"]),
@@ -133,6 +134,7 @@ def _intervention(row: dict[str, Any], session_id: str, agents: dict[int, dict[s
         "confirmation": confirmation,
         "issued_at": from_ns(row["issued_ns"]),
         "acknowledged_at": None if row["acknowledged_ns"] is None else from_ns(row["acknowledged_ns"]),
+        "proven": None if row["proven"] is None else bool(row["proven"]),
         "confirmed_at": None if row["confirmed_ns"] is None else from_ns(row["confirmed_ns"]),
         "reversed_at": None if row["reversed_ns"] is None else from_ns(row["reversed_ns"]),
     }

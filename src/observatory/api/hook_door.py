@@ -2,7 +2,7 @@
 
 The signature over the exact bytes is the credential. So everything is bounded before it is looked at: how
 often one address may call, how many bytes, how long they take. A hook that is disabled, removed or never was
-answers alike.
+answers alike, before anything of the body is read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from litestar import Response, Router, post
 from litestar.params import FromPath
 
 from observatory.api.answers import Refusal, json
+from observatory.api.gate import OPEN
 from observatory.api.house import Call, Here
-from observatory.daemons.hooks import Reply
+from observatory.daemons.hooks import Reply, unknown
 from observatory.protocol.answers import Refused
 
 BODY_S: Final = 30.0  # who has not sent the whole by then holds a place and bytes of ours
@@ -32,6 +33,7 @@ async def _any_body(_: Call) -> None:
     "/webhooks/{hook_id:str}",
     summary="Call a hook; the sender's signature is the credential",
     operation_id="receive_webhook",
+    opt=OPEN,
     status_code=202,
     before_request=_any_body,
     request_max_body_size=None,
@@ -41,6 +43,8 @@ async def receive_webhook(request: Call, house: Here, hook_id: FromPath[str]) ->
     caller = client.host if client else ""
     if not house.callers.allows(caller):
         return _answer(TOO_OFTEN)
+    if not await house.hooks.is_open(hook_id):
+        return _answer(unknown())
     try:
         async with asyncio.timeout(BODY_S):
             body = await _body(request, house.settings.webhook_bytes)

@@ -13,7 +13,7 @@ import msgspec
 from litestar import Response, Router, delete, get, patch, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from observatory.api.answers import Cursor, Limit, Refusal, json, read_id_cursor, sealed
+from observatory.api.answers import Cursor, InvalidRequest, Limit, Refusal, json, read_id_cursor, sealed
 from observatory.api.gate import need
 from observatory.api.hook_shapes import (
     HookChange,
@@ -178,8 +178,8 @@ async def _hook(house: House, tenant_id: str, hook_id: str) -> Row:
 def _check(wanted: HookMapping) -> None:
     faults = mapping.check(wanted)
     if faults:
-        told = "; ".join(f"mapping.{fault.path} {fault.problem}" for fault in faults)
-        raise Refusal(422, "bad_mapping", told)
+        named = tuple(Fault(f"mapping.{fault.path}", fault.problem) for fault in faults)
+        raise InvalidRequest(422, named, "bad_mapping")
 
 
 def _secret(scheme: Scheme, given: str | None) -> str:

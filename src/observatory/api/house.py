@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,10 +13,12 @@ from litestar import Request
 from litestar.di import NamedDependency
 
 from observatory.api.auth import Auth
+from observatory.api.bounds import Bounds
 from observatory.api.doors import Doors
 from observatory.api.insight_lag import InsightLag
 from observatory.api.otlp_seen import Seen
 from observatory.api.pace import Pace
+from observatory.api.violators import Violators
 from observatory.daemons.alerts import Alerts
 from observatory.daemons.certificates import Certificates
 from observatory.daemons.child import Child
@@ -28,7 +32,10 @@ from observatory.daemons.publisher import Publisher
 from observatory.daemons.runner import Drains
 from observatory.daemons.scheduler import Scheduler
 from observatory.daemons.sealer import Sealer
+from observatory.daemons.wall_clock import WallClock
 from observatory.daemons.webhooks import Webhooks
+from observatory.errors import ObservatoryError
+from observatory.gateway import access
 from observatory.gateway.committer import Committer
 from observatory.insight.derived import Derived
 from observatory.insight.schedule import Schedule
@@ -86,6 +93,7 @@ class House:
     # At the door of webhooks: one address, and one hook by who holds its secret.
     callers: Pace = field(default_factory=lambda: Pace(burst=512, per_s=64))
     called: Pace = field(default_factory=lambda: Pace(burst=600, per_s=20))
+    violators: Violators = field(default_factory=Violators)
     hooks: Hooks = field(init=False)  # made with the house it works for
     mcp: McpRoom | None = None
     nats: NatsRoom | None = None
@@ -93,10 +101,17 @@ class House:
     measured: list[Measured] = field(default_factory=list)  # who is asked for `/metrics`
     stopping: bool = False  # told to stop: what is inside is finished, nothing more comes in
     draining: list[Drains] = field(default_factory=list)  # who is waited for then, for a while
+    wall: WallClock = field(init=False)
     lag: InsightLag = field(init=False)
+    bounds: Bounds = field(init=False)
+
+    _noting: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.wall = WallClock(lambda: self.clock())
+        self.measured.append(self.wall)
         self.lag = InsightLag(self.store, self.derived)
+        self.bounds = Bounds(self.settings)
 
     async def act(self, act: Act, tenant_id: str | None = None) -> Verdict:
         """Submit an act that may change access; whatever was cached of it is forgotten."""
@@ -107,6 +122,16 @@ class House:
     async def command(self, act: Act) -> Verdict:
         """Submit an act that leaves everybody's access as it is."""
         return (await self.committer.submit(act.principal.tenant_id, [act]))[0]
+
+    def note_use(self, who: Principal) -> None:
+        """Of a sign-in; nobody waits for it."""
+        task = asyncio.get_running_loop().create_task(self._note_use(who))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _note_use(self, who: Principal) -> None:
+        with suppress(ObservatoryError):  # not storable now: noted again in a minute
+            await self.command(access.note_use(who, self.clock()))
 
     @property
     def url(self) -> str:

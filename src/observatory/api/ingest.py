@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from observatory.api.auth import allows
+from observatory.api.bounds import SMALL, UNPACKED
 from observatory.api.house import House
 from observatory.api.shown import CERTIFICATE
 from observatory.api.sockets import Socket
@@ -33,6 +34,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 JSON, NDJSON = b"application/json", b"application/x-ndjson"
 IN_FLIGHT = 1_000
+STEP = 1 << 20  # unpacked at once, in a thread
 encode = msgspec.json.Encoder().encode
 
 
@@ -47,7 +49,7 @@ class BodyError(Exception):
 class Ingest:
     def __init__(self, house: House) -> None:
         self._house = house
-        self._limits = Limits(message_bytes=house.settings.message_bytes)
+        self._limits = Limits(message_bytes=house.settings.message_bytes, needs_intent=True)
 
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -60,7 +62,7 @@ class Ingest:
                     "unsupported_media_type",
                     "send Content-Type application/json, or application/x-ndjson for batches",
                 )
-            body = await self.body(headers, receive)
+            body = await self.body(headers, receive, scope)
             if body is None:
                 return  # the client went away before it had said everything; nothing was taken
             if kind == JSON:
@@ -70,7 +72,7 @@ class Ingest:
         except BodyError as error:
             await self._answer(send, error.code, encode(error.answer))
         except QueueFull as full:
-            answer = encode(Refused(reason="queue_full", detail=str(full)))
+            answer = encode(Refused(reason=full.reason, detail=str(full)))
             await self._answer(send, 429, answer, [(b"retry-after", str(full.retry_after_s).encode())])
         except GatewayStopped as stopped:
             answer = encode(Refused(reason="stopping", detail=str(stopped)))
@@ -88,9 +90,10 @@ class Ingest:
             raise BodyError(403, "foreign_origin", "this page may not act for the signed-in user")
         if not allows(principal, "send"):
             raise BodyError(403, "not_allowed", f"the role {principal.role} may not send messages")
+        self._house.violators.admit(principal.key_id)
         return principal
 
-    async def body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+    async def body(self, headers: dict[bytes, bytes], receive: Receive, scope: Scope) -> bytes | None:
         limit = self._house.settings.request_bytes
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit:
@@ -98,7 +101,6 @@ class Ingest:
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"identity", b"gzip"):
             raise BodyError(415, "unsupported_encoding", "send Content-Encoding gzip or none")
-        unpack = zlib.decompressobj(31) if encoding == b"gzip" else None
         parts: list[bytes] = []
         size = 0
         while True:
@@ -106,18 +108,39 @@ class Ingest:
             if event["type"] == "http.disconnect":
                 return None
             part = event.get("body", b"")
-            if unpack is not None and part:
-                try:
-                    part = unpack.decompress(part, limit - size + 1)
-                except zlib.error as error:
-                    raise BodyError(400, "not_gzip", "the body is not valid gzip") from error
             size += len(part)
             if size > limit:
                 raise BodyError(413, "too_large", f"a request may have {limit} bytes at most (after gunzip)")
             parts.append(part)
             if not event.get("more_body", False):
                 break
-        if unpack is not None and (not unpack.eof or unpack.unused_data):
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        return body if encoding == b"identity" else await self._unpacked(body, limit, scope)
+
+    async def _unpacked(self, packed: bytes, limit: int, scope: Scope) -> bytes:
+        """What gzip says, at most `limit` and no more than there is room for; the large ones in a thread."""
+        unpack, parts, size = zlib.decompressobj(31), list[bytes](), 0
+        scope[UNPACKED] = 0
+        try:
+            while packed and not unpack.eof:
+                most = min(STEP if size else SMALL, limit + 1 - size)
+                if size or len(packed) > SMALL:
+                    part = await asyncio.to_thread(unpack.decompress, packed, most)
+                else:
+                    part = unpack.decompress(packed, most)
+                size += len(part)
+                if size > limit:
+                    told = f"a request may have {limit} bytes at most (after gunzip)"
+                    raise BodyError(413, "too_large", told)
+                self._house.bounds.take(len(part), size)
+                scope[UNPACKED] = size
+                parts.append(part)
+                packed = unpack.unconsumed_tail
+                if not part and not packed:
+                    break
+        except zlib.error as error:
+            raise BodyError(400, "not_gzip", "the body is not valid gzip") from error
+        if not unpack.eof or unpack.unused_data:
             # What lies past the first member would be dropped unread, and yet seem accepted.
             raise BodyError(400, "not_gzip", "the gzip body is cut short, or holds more than one member")
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -168,22 +191,28 @@ class Ingest:
         return self._house.committer.enqueue_bodies(principal.tenant_id, bodies, judge)
 
     async def _one(self, principal: Principal, body: bytes, send: Send, context: TraceContext | None) -> None:
-        verdict = (await self._hand_in(principal, [body], context))[0]
+        verdicts = await self._hand_in(principal, [body], context)
+        self._house.violators.note(principal.key_id, verdicts)
+        verdict = verdicts[0]
         extra = [(b"retry-after", b"1")] if verdict.code == 503 else None
         await self._answer(send, verdict.code, encode(verdict.answer), extra)
 
     async def _many(
         self, principal: Principal, body: bytes, send: Send, context: TraceContext | None
     ) -> None:
+        limit = self._house.settings.batch_lines
+        if body.count(b"\n") > limit:  # counted first: a list of lines can be ten times the body
+            raise BodyError(413, "too_many_lines", f"a request may have {limit} lines at most")
         lines = body.split(b"\n")
         if not lines[-1].strip():
             lines.pop()
-        limit = self._house.settings.batch_lines
         if len(lines) > limit:
             raise BodyError(413, "too_many_lines", f"a request may have {limit} lines at most")
         if not lines:
             raise BodyError(400, "empty", "the body holds no line")
-        await self._answer_lines(send, await self._hand_in(principal, lines, context))
+        verdicts = await self._hand_in(principal, lines, context)
+        self._house.violators.note(principal.key_id, verdicts)
+        await self._answer_lines(send, verdicts)
 
     async def _answer_lines(self, send: Send, verdicts: list[Verdict]) -> None:
         if all(verdict.code == 503 for verdict in verdicts):
@@ -219,7 +248,7 @@ class Ingest:
             IN_FLIGHT
         )
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._acknowledge(socket, pending))
+            group.create_task(self._acknowledge(socket, principal, pending))
             while (frame := await socket.receive()) is not None:
                 await pending.put(self._frame(principal, frame))
             await pending.put(None)
@@ -231,19 +260,24 @@ class Ingest:
             fault = Fault(path="", problem="a frame is a JSON object {id, message}")
             return None, Verdict(400, Rejected(reason="not_a_frame", faults=(fault,)))
         try:
+            self._house.violators.admit(principal.key_id)
             return envelope.id, self._hand_in(principal, [bytes(envelope.message)])
         except QueueFull as full:
-            return envelope.id, Verdict(429, Refused(reason="queue_full", detail=str(full)))
+            return envelope.id, Verdict(429, Refused(reason=full.reason, detail=str(full)))
         except GatewayStopped as stopped:
             return envelope.id, Verdict(503, Refused(reason="stopping", detail=str(stopped)))
 
     async def _acknowledge(
-        self, socket: Socket, pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None]
+        self,
+        socket: Socket,
+        principal: Principal,
+        pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None],
     ) -> None:
         while (entry := await pending.get()) is not None:
             ident, outcome = entry
             verdict = outcome if isinstance(outcome, Verdict) else (await outcome)[0]
             self._house.doors.count(verdict.code)
+            self._house.violators.note(principal.key_id, [verdict])
             await socket.send(b'{"id":' + encode(ident) + b"," + line_of(verdict)[1:])
 
 

@@ -22,7 +22,7 @@ HISTORY = 50  # versions that are told with their words, the newest; an older on
 Seen = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None
 
 
-class NewInstructions(msgspec.Struct, kw_only=True):
+class NewInstructions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The whole text an agent of this type works by, at most 64 KiB."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=acts.MAX_BYTES)]
@@ -30,7 +30,7 @@ class NewInstructions(msgspec.Struct, kw_only=True):
     was: Seen = None
 
 
-class RollBack(msgspec.Struct, kw_only=True):
+class RollBack(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
     was: Seen = None
 

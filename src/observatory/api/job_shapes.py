@@ -7,12 +7,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from observatory.api.answers import Was
+from observatory.api.clock_health import ClockHealth
 from observatory.gateway.schedule import Misfire, Overlap
 from observatory.gateway.summons import TargetKind
 from observatory.protocol.rules import Name, SessionId, Title
 
 Words = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=1_024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)")
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=1_024,
+        pattern=r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)",
+        extra={"expects": "1 to 1024 characters without control characters"},
+    ),
 ]
 Cron = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="Five fields, or six with seconds")
@@ -208,7 +215,16 @@ class SchedulerItem(msgspec.Struct, kw_only=True):
     last_look_at: str | None
     next_at: str | None
     lag_s: float
+    clock: ClockHealth
     dead_letters: int
+
+
+class FromNowAnswer(msgspec.Struct, kw_only=True):
+    """So many schedules go on from the present, and so many waiting runs are tried at once."""
+
+    jobs: int
+    runs: int
+    scheduler: SchedulerItem
 
 
 class DeadLetterItem(msgspec.Struct, kw_only=True):
@@ -269,6 +285,7 @@ SCHEDULE_ANSWERS: dict[str, Any] = {
     "preview_job": Previewed,
     "get_scheduler": SchedulerItem,
     "resign_scheduler": SchedulerItem,
+    "schedule_from_now": FromNowAnswer,
     "list_dead_letters": DeadLetterPage,
     "get_dead_letter": DeadLetterItem,
     "retry_dead_letter": DeadLetterItem,

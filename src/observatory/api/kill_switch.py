@@ -28,7 +28,13 @@ from observatory.rows import Reach
 from observatory.state import Act
 
 Reason = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]+$(?!\n)")
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=1_000,
+        pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]+$(?!\n)",
+        extra={"expects": "1 to 1000 characters; of control characters line feed and tab only"},
+    ),
 ]
 Token = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 SHOWN_AGENTS = 100
@@ -37,19 +43,19 @@ INSIST_S = 10.0
 LEFT = {"armed": 2, "confirmed": 1}
 
 
-class NewKillSwitch(msgspec.Struct, kw_only=True):
-    """`target` names the cluster or the agent type (class); a global one has none."""
+class NewKillSwitch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`target` names the cluster, the agent type (class) or the agent; a global one has none."""
 
     scope: KillScope
     reason: Reason
     target: Name | None = None
 
 
-class Confirmation(msgspec.Struct, kw_only=True):
+class Confirmation(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     token: Token
 
 
-class Release(msgspec.Struct, kw_only=True):
+class Release(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Reason
 
 
@@ -78,6 +84,9 @@ class KillSwitchList(msgspec.Struct, kw_only=True):
 
 
 class WouldHold(msgspec.Struct, kw_only=True):
+    """`known`: an agent has that name; otherwise it stops nobody until one comes that has it."""
+
+    known: bool
     agents: int
     agent_ids: list[str]
     sessions: int
@@ -119,7 +128,7 @@ async def arm_kill_switch(request: Call, house: Here, data: JSONBody[NewKillSwit
     """Nothing is held yet. The answer's token, shown this once, is for the first of two confirmations."""
     principal = await need(request, house, "admin")
     if (data.scope == "global") != (data.target is None):
-        raise Refusal(422, "bad_target", "a cluster or class is named by target; global has no target")
+        raise Refusal(422, "bad_target", "a cluster, class or agent is named by target; global has no target")
     now_ns, token = house.clock(), new_token()
     act = acts.arm(
         principal,
@@ -133,6 +142,7 @@ async def arm_kill_switch(request: Call, house: Here, data: JSONBody[NewKillSwit
     row = await _insist(house, act)
     agents, reach = await _agents(house, row), await _reach(house, row)
     would_hold = {
+        "known": data.scope == "global" or reach.agents > 0,
         "agents": reach.agents,
         "agent_ids": [agent["agent_id"] for agent in agents[:SHOWN_AGENTS]],
         "sessions": reach.sessions,
@@ -196,7 +206,8 @@ async def existing(house: House, tenant_id: str, kill_id: str) -> dict[str, Any]
 
 async def _agents(house: House, row: dict[str, Any]) -> list[dict[str, Any]]:
     """Last heard first, at most as many as one transaction tells."""
-    found = await house.store.rows(row["tenant_id"], "agents", **acts.scope_filter(row))
+    scope = await house.store.spelt(row["tenant_id"], **acts.scope_filter(row))
+    found = await house.store.rows(row["tenant_id"], "agents", **scope)
     return sorted(found, key=lambda agent: -agent["last_seen_ns"])[: acts.MOST_TOLD]
 
 

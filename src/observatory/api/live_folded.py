@@ -55,6 +55,11 @@ def source_of(house: House, tenant_id: str, topic: str) -> Source:
     return DagSource(house, tenant_id, topic.removeprefix(DAG))
 
 
+def _who(principal: Principal) -> str:
+    """One person whatever they signed in with; an agent's key by itself."""
+    return principal.key_id if principal.role == "agent" else principal.user_id or principal.key_id
+
+
 async def serve(
     house: House, socket: Socket, principal: Principal, topics: list[str], after: int | None, pace: Pace
 ) -> None:
@@ -62,7 +67,12 @@ async def serve(
     tenant_id = principal.tenant_id
     try:
         async with house.feed.follow(
-            tenant_id, topics, lambda topic: source_of(house, tenant_id, topic), after, pace
+            tenant_id,
+            topics,
+            lambda topic: source_of(house, tenant_id, topic),
+            after,
+            pace,
+            _who(principal),
         ) as follower:
             while not socket.closed:
                 frame = await follower.next()

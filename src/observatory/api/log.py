@@ -21,7 +21,7 @@ from litestar.params import FromPath, QueryParameter
 
 from observatory.api.answers import MAX_SEQUENCE, Refusal, json
 from observatory.api.cosigned import cosigned, newest_cosigned, witnessed
-from observatory.api.gate import need
+from observatory.api.gate import OPEN, need
 from observatory.api.house import Call, Here, House
 from observatory.api.log_health import LATE_S, unsigned_age_s
 from observatory.daemons.log_key import UnderWay
@@ -289,7 +289,12 @@ def _cached(house: House, seconds: int, *more: str) -> dict[str, str]:
     return {"cache-control": ", ".join((kind, f"max-age={seconds}", *more))}
 
 
-@get("/log/{tenant_id:str}/checkpoint", summary="The log's newest checkpoint", operation_id="log_checkpoint")
+@get(
+    "/log/{tenant_id:str}/checkpoint",
+    summary="The log's newest checkpoint",
+    operation_id="log_checkpoint",
+    opt=OPEN,
+)
 async def log_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -> Response[bytes]:
     found = await cosigned(house, tenant_id, await _readable(request, house, tenant_id))
     return Response(found.note, media_type=MediaType.TEXT, headers=_cached(house, MOMENT_S))
@@ -299,6 +304,7 @@ async def log_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -
     "/log/{tenant_id:str}/tile/{level:str}/{tile:path}",
     summary="A tile of the log: hashes, or entries",
     operation_id="log_tile",
+    opt=OPEN,
 )
 async def log_tile(
     request: Call, house: Here, tenant_id: FromPath[str], level: FromPath[str], tile: FromPath[str]

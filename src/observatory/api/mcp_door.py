@@ -47,7 +47,7 @@ class McpDoor:
             code, body = no.code, msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
             headers = [(b"content-type", b"application/json"), *no.headers]
         self._house.doors.count(code)
-        headers = [*headers, (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+        headers = [*headers, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

@@ -26,6 +26,13 @@ class Sized(Protocol):
     def figures(self) -> Mapping[str, float]: ...
 
 
+@runtime_checkable
+class Counted(Protocol):
+    """A store in a file: how many queries it was asked, on the event loop or in a thread."""
+
+    def reads(self) -> Mapping[str, int]: ...
+
+
 async def told(house: House) -> str:
     return exposition([*_of_house(house), *await house.lag.measures()])
 
@@ -99,6 +106,18 @@ def _store(house: House) -> list[Measure]:
         if isinstance(store, Sized):
             found |= store.figures()
     made = [Measure(f"observatory_store_{name}", "gauge", HELP[name], value) for name, value in found.items()]
+    for name, store in (("record", house.store), ("derived", house.derived)):
+        if isinstance(store, Counted):
+            made += [
+                Measure(
+                    "observatory_store_reads_total",
+                    "counter",
+                    "Queries asked of a store",
+                    count,
+                    {"store": name, "way": way},
+                )
+                for way, count in store.reads().items()
+            ]
     try:
         free = shutil.disk_usage(house.settings.folder).free
     except OSError:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from observatory.daemons.measures import Measure
-from observatory.errors import ObservatoryError, StoreError
+from observatory.errors import ObservatoryError, OnlyViolations, StoreError
 from observatory.protocol import nats
 from observatory.protocol.nats import Reply
 from observatory.protocol.nats_wire import NoNats, failures
@@ -40,6 +40,7 @@ GIVE_BACK_S = 1.0
 NANO = 1_000_000_000
 LATER_S = 1.0  # before what cannot be stored now comes again
 ENOUGH = 10  # times a message may fail by a fault of ours before it makes room for others
+ONLY_VIOLATIONS = f'"reason":"{OnlyViolations.reason}"'.encode()
 NOT_NOW = (b'{"code":503', b'{"code":429')
 
 
@@ -261,6 +262,9 @@ class NatsIngest:
         reply = await self._door.carry(known, "POST", "/v1/messages")
         if letter.reply:
             await self._door.answer(client, letter.reply, reply, known.signature, known.secret)
+        if reply.status == 429 and ONLY_VIOLATIONS in reply.body:
+            # For a minute these would hold the places of all other keys; the agent has its answer.
+            return await self._end(message)
         if reply.status in (429, 503):
             return await self._put_off(message, reply.retry_after)
         if reply.status >= 500:

@@ -18,10 +18,9 @@ from observatory.api.otlp_seen import operation_of
 from observatory.api.peer_shapes import OFFERED, PEER_PLAIN, WITNESS_DOORS
 from observatory.api.shapes import ANSWERS
 from observatory.api.verification import VerifyAnswer
-from observatory.gateway.detectors import BadSettings
 from observatory.ledger.witness import SIZE_TYPE
 from observatory.protocol import schemas
-from observatory.protocol.answers import Accepted, Refused, Rejected
+from observatory.protocol.answers import Accepted, Invalid, Refused, Rejected
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import AnyEnvelope
 
@@ -42,7 +41,6 @@ ALSO_GOOD = {
 NAMING = ("compare_sessions", "list_facts", "read_memory", "drift", "start_thought_session", "record_thought")
 PLAIN = LOG_PLAIN | PEER_PLAIN
 BROKEN_LOG = ("audit_proof", "audit_consistency", "list_checkpoints", "log_tile", "session_evidence")
-SETTINGS = ("put_detectors", "put_regions")  # they list every fault
 # Their content is a message, judged as one.
 JUDGED = ("rewrite", "edit", "respond_decision")
 
@@ -57,7 +55,7 @@ def documents(app: Litestar) -> dict[str, dict[str, Any]]:
 def openapi(app: Litestar) -> dict[str, Any]:
     document: dict[str, Any] = app.openapi_schema.to_schema()
     answers = [struct for name in ANSWERS for struct in _structs(name)]
-    types = [Accepted, Rejected, Refused, VerifyAnswer, DecisionLog, AnyEnvelope, BadSettings, *answers]
+    types = [Accepted, Rejected, Refused, VerifyAnswer, DecisionLog, AnyEnvelope, Invalid, *answers]
     references, components = msgspec.json.schema_components(types, ref_template=REF)
     known = dict(zip(types, references, strict=True))
     document.setdefault("components", {}).setdefault("schemas", {}).update(components)
@@ -176,12 +174,11 @@ def _describe(operation: dict[str, Any], known: dict[Any, Any]) -> None:
         operation["requestBody"] = {"required": True, "content": {"text/plain": plain}}
         told = "The old size is not what was cosigned last, which is answered"
         responses["409"] = {"description": told, "content": {SIZE_TYPE: plain}}
-    if name in JUDGED:
-        either = {"oneOf": [known[Refused], known[Rejected]]}
-        responses["422"] = {"description": "Not valid", "content": {"application/json": {"schema": either}}}
-    if name in SETTINGS:
-        any_of = {"anyOf": [known[BadSettings], known[Refused]]}
-        responses["422"] = {"description": "Not valid", "content": {"application/json": {"schema": any_of}}}
+    for code in () if public else codes.keys() & {"400", "422"}:
+        shapes = [Invalid, Refused, *([Rejected] if name in JUDGED and code == "422" else [])]
+        any_of = {"anyOf": [known[shape] for shape in shapes]}
+        listed = {"application/json": {"schema": any_of}}
+        responses[code] = {"description": "Not valid; all faults are listed", "content": listed}
     operation["responses"] = responses
 
 

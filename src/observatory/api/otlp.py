@@ -54,7 +54,7 @@ class OtlpIn:
             if form is None:
                 detail = "send Content-Type application/x-protobuf or application/json"
                 raise BodyError(415, "unsupported_media_type", detail)
-            body = await self._ingest.body(headers, receive)
+            body = await self._ingest.body(headers, receive, scope)
             if body is None:
                 return  # the client went away before it had said everything; nothing was taken
             outcome = await self.take(who, signal, body, form)
@@ -65,7 +65,7 @@ class OtlpIn:
         except NotOtlp as fault:
             await self._refuse(send, form, 400, "not_otlp", str(fault))
         except QueueFull as full:
-            await self._refuse(send, form, 429, "queue_full", str(full), full.retry_after_s)
+            await self._refuse(send, form, 429, full.reason, str(full), full.retry_after_s)
         except (GatewayStopped, NotDurable) as stopped:
             await self._refuse(send, form, 503, "not_durable", str(stopped), 1)
         except NotStored as some:  # its records were counted one by one
@@ -96,6 +96,7 @@ class OtlpIn:
             judge = partial(self._judge, who, self._house.clock())
             sizes = [len(one.body) for one in wanted]
             verdicts = await self._house.committer.enqueue_bodies(who.tenant_id, wanted, judge, sizes)
+            self._house.violators.note(who.key_id, verdicts)
         for code, times in Counter([verdict.code for verdict in verdicts]).items():
             self._house.doors.count(code, times)
         refused = [verdict for verdict in verdicts if verdict.code not in (200, 202)]

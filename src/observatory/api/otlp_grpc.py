@@ -25,14 +25,16 @@ METHODS: Final[dict[str, Signal]] = {
     "opentelemetry.proto.collector.trace.v1.TraceService": "traces",
     "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
 }
-CALLS: Final = 64  # read at once; each waits for its commit
+CALLS: Final = 64  # read at once, fewer where so many large ones would not fit; each waits for its commit
 WAITING: Final = 1_024  # calls at once, with those that wait for room; beyond it gRPC refuses by itself
 READ_S: Final = 30.0  # for a request to come in, once there is room for it
 GRACE_S: Final = 5.0
 
 
 @asynccontextmanager
-async def served(door: OtlpIn, address: str, most_bytes: int, tls: Tls | None = None) -> AsyncIterator[None]:
+async def served(
+    door: OtlpIn, address: str, most_bytes: int, tls: Tls | None = None, reading_bytes: int = 256 << 20
+) -> AsyncIterator[None]:
     """While inside, gRPC is answered at `address` (`host:port`); with none, nothing happens.
 
     With TLS it has the gateway's certificate. A client's is asked for only where one is required: gRPC knows
@@ -45,7 +47,7 @@ async def served(door: OtlpIn, address: str, most_bytes: int, tls: Tls | None = 
 
     limits = [("grpc.max_receive_message_length", most_bytes), ("grpc.so_reuseport", 0)]
     server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=WAITING)
-    room = asyncio.Semaphore(CALLS)
+    room = asyncio.Semaphore(max(1, min(CALLS, reading_bytes // most_bytes)))
     server.add_generic_rpc_handlers(
         tuple(
             grpc.method_handlers_generic_handler(

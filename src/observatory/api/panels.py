@@ -17,6 +17,7 @@ from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
 from observatory.api.answers import json
+from observatory.api.clock_health import ClockHealth, clock_health
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.api.insight import status_of
@@ -134,6 +135,7 @@ class FleetHealth(msgspec.Struct, kw_only=True):
     database: DatabaseHealth
     insight: InsightHealth
     log: LogHealth
+    clock: ClockHealth
 
 
 IN_PROCESS: Row = {
@@ -224,9 +226,28 @@ async def fleet_health(request: Call, house: Here) -> Response[bytes]:
         "database": database,
         "insight": insight,
         "log": await log_health(house, tenant_id),
+        "clock": await _clock(house, tenant_id),
     }
     worst = max((part["status"] for part in parts.values()), key=RANK.__getitem__)
     return json({"as_of": from_ns(house.clock()), "status": worst, **parts})
+
+
+async def _clock(house: House, tenant_id: str) -> Row:
+    try:
+        return await clock_health(house, tenant_id)
+    except StoreError:
+        return {
+            "status": "down",
+            "text": "The record cannot be read, so the clock cannot be compared with it.",
+            "shows": from_ns(house.clock()),
+            "parted_s": round(house.wall.parted_ns / SECOND, 3),
+            "is_firing": False,
+            "newest_event_at": None,
+            "behind_record_s": 0.0,
+            "jobs_ahead": 0,
+            "runs_ahead": 0,
+            "farthest_next_at": None,
+        }
 
 
 async def _gateway(house: House, tenant_id: str) -> Row:

@@ -17,6 +17,7 @@ from observatory.api.dry_run import dry_run
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.gateway import policy, rulemaking
+from observatory.gateway.parties import place_of
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
 from observatory.protocol.rulebook import ESSENTIAL, Effect, Expiry, Match, PolicyRule
@@ -186,6 +187,8 @@ def _rule(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
         for word in words:
             if "*" in word[:-1]:
                 raise Refusal(422, "bad_rule", "a * stands only at the end of a word")
+    if any(place_of(word)[0] == "session" for word in match.sender):
+        raise Refusal(422, "bad_rule", "match.sender: `session:` names recipients; no sender is a session")
     for word in match.message_type:
         if not any(one == word or (word[-1] == "*" and one.startswith(word[:-1])) for one in MESSAGE_TYPES):
             raise Refusal(422, "bad_rule", f"match.message_type: the types are {', '.join(MESSAGE_TYPES)}")

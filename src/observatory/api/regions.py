@@ -12,6 +12,7 @@ from observatory.api.answers import Was, json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.gateway import regions as acts
+from observatory.gateway.judges import judge_of
 from observatory.projections import regions as map_of
 from observatory.projections.regions import Place
 from observatory.protocol.answers import Fault
@@ -34,7 +35,7 @@ async def get_regions(request: Call, house: Here) -> Response[bytes]:
     return json(await _regions(house, who.tenant_id))
 
 
-class Regions(msgspec.Struct, kw_only=True):
+class Regions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """All that operators say from now on: cluster (`*` at its end for any rest) → region, or lat and lon."""
 
     clusters: dict[str, Any]
@@ -63,11 +64,11 @@ def _checked(asked: dict[str, Any]) -> tuple[Row, list[Fault]]:
         if not 1 <= len(cluster_id) <= 256 or not cluster_id.isprintable():
             faults.append(Fault(path=path, problem="a cluster's name has 1 to 256 printable characters"))
             continue
-        try:
-            place = msgspec.convert(value, Place)
-        except msgspec.ValidationError as error:
-            faults.append(Fault(path=path, problem=str(error).replace("`", "")))
+        found = list(judge_of(Place)(value, path, 2))
+        if found:
+            faults += found
             continue
+        place = msgspec.convert(value, Place)
         problem = map_of.fault_in(cluster_id, place)
         if problem is not None:
             faults.append(Fault(path=path, problem=problem))

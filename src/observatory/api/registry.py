@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, Router, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from observatory.api.answers import Refusal, json
+from observatory.api.answers import MAX_LIMIT, Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
 from observatory.api.auth import allows
 from observatory.api.gate import need, principal_of
 from observatory.api.house import Call, Here, House
 from observatory.api.standing import Around, around, facts_of
-from observatory.gateway import access, enrolment, reaping
-from observatory.gateway.registry import Liveness
+from observatory.gateway import access, enrolment, grants, reaping
+from observatory.gateway.registry import NAMED, Liveness, addresses_of, claimed, types_of
 from observatory.projections.capabilities import yellow_pages
 from observatory.projections.topology import COLOURS, MARKS, judge
 from observatory.protocol import clock
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.versions import VersionEntry, VersionStatus, parse_semver
-from observatory.state import Principal, Verdict
+from observatory.rows import Agent
+from observatory.state import Principal, Rulebook, Verdict
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
+Name = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=256,
+        pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)",
+        extra={"expects": "1 to 256 characters without control characters"},
+    ),
+]
 MAX_TOLD = 4_096
+PLACE = re.compile(rb"a(\d{1,20})\.(\d{1,20})")
 
 
-class VersionRow(msgspec.Struct, kw_only=True):
+class VersionRow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: Annotated[
         str, msgspec.Meta(min_length=1, max_length=128, description="semver, a leading v is fine")
     ]
@@ -35,7 +47,7 @@ class VersionRow(msgspec.Struct, kw_only=True):
     fields: list[Name] | None = None
 
 
-class VersionsOfType(msgspec.Struct, kw_only=True):
+class VersionsOfType(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The whole registry of one agent type; versions left out are retired."""
 
     agent_type: Name
@@ -141,8 +153,7 @@ async def register_agent(request: Call, house: Here, data: JSONBody[NewAgent]) -
     _accepted(verdict)
     entity_id = verdict.answer["entity_id"]
     row = (await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id))[0]
-    found = await around(house, principal.tenant_id)
-    return json(_agent(row, await _pulse(row, house), house, found), verdict.code)
+    return json(await _told(row, house), verdict.code)
 
 
 @post("/heartbeat", status_code=200, summary="A sign of life of an agent", operation_id="heartbeat")
@@ -178,16 +189,42 @@ async def list_agents(
     capability: FromQuery[str | None] = None,
     cluster: FromQuery[str | None] = None,
     liveness: FromQuery[Liveness | None] = None,
+    cursor: Cursor = None,
+    limit: Limit = MAX_LIMIT,
 ) -> Response[bytes]:
+    """The last heard first. Who is heard while one turns the pages stands at the front of the first again."""
     principal = await need(request, house, "read")
-    items = [
-        item
-        for item in await agents_of(house, principal.tenant_id)
-        if (capability is None or capability in item["capabilities"])
-        and (cluster is None or cluster == item["cluster_id"])
-        and (liveness is None or liveness == item["liveness"])
-    ]
-    return json({"items": items, "next_cursor": None})
+    told = await _teller_of(house, principal.tenant_id)
+    items: list[dict[str, Any]] = []
+    last, following = None, None
+    for row in await _newest_first(house, principal.tenant_id, _read_place(cursor)):
+        item = told(row)
+        if (
+            (capability is not None and capability not in item["capabilities"])
+            or (cluster is not None and cluster != item["cluster_id"])
+            or (liveness is not None and liveness != item["liveness"])
+        ):
+            continue
+        if len(items) == limit:
+            following = last
+            break
+        items.append(item)
+        last = sealed(b"a%d.%d" % _place(row))
+    return json({"items": items, "next_cursor": following})
+
+
+def _place(row: dict[str, Any]) -> tuple[int, int]:
+    """Where an agent stands in the list: when it was heard, and of several then its number."""
+    return row["last_seen_ns"], row["agent_no"]
+
+
+def _read_place(cursor: str | None) -> tuple[int, int] | None:
+    if cursor is None:
+        return None
+    found = PLACE.fullmatch(unsealed(cursor))
+    if found is None:
+        raise not_ours()
+    return int(found[1]), int(found[2])
 
 
 @get("/agents/{agent_id:str}", summary="One agent, by name or entity id", operation_id="get_agent")
@@ -197,8 +234,7 @@ async def get_agent(request: Call, house: Here, agent_id: FromPath[str]) -> Resp
     rows = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
     if not rows:
         raise Refusal(404, "not_found", "no agent of this tenant has that name or id")
-    found = await around(house, principal.tenant_id)
-    return json(_agent(rows[0], await _pulse(rows[0], house), house, found))
+    return json(await _told(rows[0], house))
 
 
 @get("/capabilities", summary="Yellow Pages: who can do what", operation_id="list_capabilities")
@@ -226,12 +262,35 @@ async def teller(request: Call, house: House, agent_id: str) -> Principal:
     return principal
 
 
+async def routing_book(house: House, tenant_id: str) -> Rulebook:
+    """What of the rulebook says who gets work."""
+    settings = await house.store.rows(tenant_id, "knobs", name=grants.NAME)
+    return grants.book_of(settings, await house.store.rows(tenant_id, "grants", removed_ns=None))
+
+
 async def agents_of(house: House, tenant_id: str) -> list[dict[str, Any]]:
+    told = await _teller_of(house, tenant_id)
+    return [told(row) for row in await _newest_first(house, tenant_id)]
+
+
+async def _newest_first(
+    house: House, tenant_id: str, after: tuple[int, int] | None = None
+) -> list[dict[str, Any]]:
     rows = await house.store.rows(tenant_id, "agents")
+    return sorted((row for row in rows if after is None or _place(row) < after), key=_place, reverse=True)
+
+
+async def _teller_of(house: House, tenant_id: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What makes an item of an agent's row."""
     pulses = {row["agent_no"]: row for row in await house.store.rows(tenant_id, "pulses")}
-    newest_first = sorted(rows, key=lambda row: -row["last_seen_ns"])
-    found = await around(house, tenant_id)
-    return [_agent(row, pulses.get(row["agent_no"]), house, found) for row in newest_first]
+    found, book = await around(house, tenant_id), await routing_book(house, tenant_id)
+    return lambda row: _agent(row, pulses.get(row["agent_no"]), house, found, book)
+
+
+async def _told(row: dict[str, Any], house: House) -> dict[str, Any]:
+    tenant_id = row["tenant_id"]
+    found, book = await around(house, tenant_id), await routing_book(house, tenant_id)
+    return _agent(row, await _pulse(row, house), house, found, book)
 
 
 async def _pulse(row: dict[str, Any], house: House) -> dict[str, Any] | None:
@@ -244,12 +303,15 @@ def _accepted(verdict: Verdict) -> None:
         raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
 
 
-def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House, found: Around) -> dict[str, Any]:
+def _agent(
+    row: dict[str, Any], pulse: dict[str, Any] | None, house: House, found: Around, book: Rulebook
+) -> dict[str, Any]:
     now_ns = house.clock()
     beat: dict[str, Any] = pulse or dict.fromkeys(("heartbeat_ns", "status", "task", "usage"))
     facts = facts_of(row, pulse, found, now_ns)
     state, _, reason = judge(facts, now_ns, house.settings.violation_window_s)
-    registered = msgspec.json.decode(row["capabilities"]) if row["capabilities"] else []
+    agent = Agent(**{name: row[name] for name in NAMED})
+    gets = addresses_of(agent, book)
     return {
         "agent_id": row["agent_id"],
         "entity_id": row["entity_id"],
@@ -262,7 +324,9 @@ def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House, foun
         "model": row["model"],
         "provider": row["provider"],
         "hub_address": row["hub_address"],
-        "capabilities": list(dict.fromkeys([*filter(None, [row["agent_type"]]), *registered])),
+        "capabilities": types_of(agent, book),
+        "granted": sorted(map(grants.word_of, book.grants.get(agent.entity_id, ()))),
+        "requested": [grants.word_of(one) for one in claimed(agent) if one not in gets],
         "owner": row["owner_id"],
         "team_id": row["team_id"],
         "workspace_id": row["workspace_id"],
@@ -276,6 +340,8 @@ def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House, foun
         "task": msgspec.json.decode(beat["task"]) if beat["task"] else None,
         "usage": msgspec.json.decode(beat["usage"]) if beat["usage"] else None,
         "last_heartbeat_at": from_ns(beat["heartbeat_ns"]) if beat["heartbeat_ns"] else None,
+        "paused_at": from_ns(row["paused_ns"]) if row["paused_ns"] else None,
+        "paused_by": row["paused_by"],
         "evicted_at": from_ns(row["evicted_ns"]) if row["evicted_ns"] else None,
         "ghost": row["messages"] == 0,
         "messages": row["messages"],
@@ -285,7 +351,7 @@ def _agent(row: dict[str, Any], pulse: dict[str, Any] | None, house: House, foun
     }
 
 
-class Dismissal(msgspec.Struct, kw_only=True):
+class Dismissal(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     note: Annotated[str, msgspec.Meta(max_length=4_000)] | None = None
 
 

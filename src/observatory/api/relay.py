@@ -30,10 +30,16 @@ from observatory.protocol.rules import Name
 from observatory.state import Act, Principal, Verdict
 
 Note = Annotated[str, msgspec.Meta(max_length=4_000)]
-Digest = Annotated[str, msgspec.Meta(pattern=r"^(sha256:)?[0-9a-f]{64}$(?!\n)")]
+Digest = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(sha256:)?[0-9a-f]{64}$(?!\n)",
+        extra={"expects": "a SHA-256 in 64 hex digits, with or without sha256: before it"},
+    ),
+]
 
 
-class OnAgent(msgspec.Struct, kw_only=True):
+class OnAgent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A command for one agent in the session."""
 
     agent_id: Name
@@ -42,19 +48,19 @@ class OnAgent(msgspec.Struct, kw_only=True):
     force: bool = False
 
 
-class Injection(msgspec.Struct, kw_only=True):
+class Injection(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     agent_id: Name
     prompt: Prompt
     force: bool = False
 
 
-class Rewriting(msgspec.Struct, kw_only=True):
+class Rewriting(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     agent_id: Name
     original_message_id: Name
     new_content: dict[str, Any]
 
 
-class AtGate(msgspec.Struct, kw_only=True):
+class AtGate(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`digest` is that of the message as you saw it; with it, a change since is noticed."""
 
     agent_id: Name
@@ -64,7 +70,7 @@ class AtGate(msgspec.Struct, kw_only=True):
     note: Note | None = None
 
 
-class Editing(AtGate, kw_only=True):
+class Editing(AtGate, kw_only=True, forbid_unknown_fields=True):
     new_content: dict[str, Any]
 
 
@@ -249,7 +255,7 @@ def _new_content(house: House, original: StoredMessage, content: dict[str, Any])
     if original.raw is None:
         raise Refusal(410, "shredded", "the bytes of this message were shredded by order")
     raw = with_ids_of(original.raw, content, original.step_id, original.session_id)
-    found = intercept(raw, Limits(house.settings.message_bytes))
+    found = intercept(raw, Limits(house.settings.message_bytes, needs_intent=True))
     if isinstance(found, Violation):
         raise Unfit(found.faults)
     if isinstance(found, NotJson | TooLarge):
@@ -264,7 +270,7 @@ class Unfit(Refusal):
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         super().__init__(422, "schema_violation", "the new content breaks the schema; nothing was changed")
-        self.answer = Rejected(reason="schema_violation", faults=faults)  # type: ignore[assignment]
+        self.answer = Rejected(reason="schema_violation", faults=faults)
 
 
 def canonical(text: str) -> str:

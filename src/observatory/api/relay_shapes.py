@@ -26,13 +26,17 @@ class HoldItem(msgspec.Struct, kw_only=True):
     quorum: int
     approvals: list[str]
     requested_by: str
+    key_maker: str | None
     deadline: str | None
     on_expiry: Literal["deny", "approve"]
     held_at: str
 
 
 class InterventionItem(msgspec.Struct, kw_only=True):
-    """What a person did, and what became of it."""
+    """What a person did, and what became of it.
+
+    `proven`: whether a key or a certificate that is the agent's own acknowledged it; null until then.
+    """
 
     intervention_id: str
     sequence_number: int
@@ -47,5 +51,6 @@ class InterventionItem(msgspec.Struct, kw_only=True):
     confirmation: Literal["requested", "acknowledged", "confirmed"] | None
     issued_at: str
     acknowledged_at: str | None
+    proven: bool | None
     confirmed_at: str | None
     reversed_at: str | None

@@ -25,7 +25,7 @@ from observatory.state import Verdict
 SAMPLED = 20_000
 
 
-class RouteChange(msgspec.Struct, kw_only=True):
+class RouteChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How work for a capability is shared out. A target is `cluster:<id>` or an agent's id."""
 
     capability: Name
@@ -34,7 +34,7 @@ class RouteChange(msgspec.Struct, kw_only=True):
     """The weights that were seen, {} for none: 409 when they are others by now. Left out: not compared."""
 
 
-class Circuit(msgspec.Struct, kw_only=True):
+class Circuit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     state: Literal["open", "closed"]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from litestar import Response, Router, get, post
 
 from observatory.api.answers import Refusal, json
+from observatory.api.clock_health import clock_health
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
-from observatory.gateway import firing, job_events
+from observatory.gateway import firing, from_now, job_events
 from observatory.gateway.schedule import SECOND
 from observatory.protocol.clock import from_ns
 from observatory.state import HOME_TENANT
@@ -46,6 +47,37 @@ async def resign_scheduler(request: Call, house: Here) -> Response[bytes]:
     return json(await _scheduler(house, who.tenant_id))
 
 
+@post(
+    "/scheduler/from-now",
+    summary="Say that the clock is right, and let schedules go on from now",
+    status_code=200,
+    operation_id="schedule_from_now",
+)
+async def schedule_from_now(request: Call, house: Here) -> Response[bytes]:
+    """After a clock that was wrong: what it put off fires by its next time from the present, and nothing is
+    made up for. Where the clock was set while the gateway ran, the home tenant says that it is right."""
+    who = await need(request, house, "operate")
+    parted_ns = house.wall.parted_ns if house.wall.is_parted else 0
+    if parted_ns and who.tenant_id != HOME_TENANT:
+        detail = "the gateway's clock was set while it ran; the home tenant's operators say when it is right"
+        raise Refusal(409, "clock_parted", detail)
+    resumed = {"jobs": 0, "runs": 0}
+    while True:
+        now_ns = house.clock()
+        jobs = await house.schedule.jobs_ahead(who.tenant_id, now_ns + from_now.JOBS_NS, from_now.AT_ONCE)
+        runs = await house.schedule.runs_ahead(who.tenant_id, now_ns + from_now.RUNS_NS, from_now.AT_ONCE)
+        verdict = await house.command(from_now.go_on(who, jobs, runs, parted_ns, now_ns))
+        if verdict.code != 200:
+            return json(verdict.answer, verdict.code)
+        resumed = {name: count + verdict.answer[name] for name, count in resumed.items()}
+        is_more = max(len(jobs), len(runs)) == from_now.AT_ONCE
+        if not is_more or not any(verdict.answer.values()):
+            break
+    if parted_ns:
+        house.wall.accept()
+    return json(resumed | {"scheduler": await _scheduler(house, who.tenant_id)})
+
+
 async def _scheduler(house: House, tenant_id: str) -> Row:
     leader = house.scheduler.leader
     lease = await house.schedule.lease(leader.name)
@@ -68,8 +100,11 @@ async def _scheduler(house: House, tenant_id: str) -> Row:
         "last_look_at": from_ns(house.scheduler.looked_ns) if house.scheduler.looked_ns else None,
         "next_at": None if next_ns is None else from_ns(next_ns),
         "lag_s": 0.0 if next_ns is None else round(max(0, now_ns - next_ns) / SECOND, 3),
+        "clock": await clock_health(house, tenant_id),
         "dead_letters": await house.schedule.letters_dead(tenant_id, MOST_COUNTED),
     }
 
 
-scheduler_router = Router(path="/v1", route_handlers=[get_scheduler, resign_scheduler], tags=["Schedule"])
+scheduler_router = Router(
+    path="/v1", route_handlers=[get_scheduler, resign_scheduler, schedule_from_now], tags=["Schedule"]
+)

@@ -1,4 +1,4 @@
-"""Uvicorn around the face: one process, one loop, clean stop on SIGINT and SIGTERM.
+"""Uvicorn around the face: one process, one loop, clean stop on SIGINT, SIGTERM and SIGHUP.
 
 Told to stop, the gateway is not ready any more, takes no new connection, hears no further frame, and answers
 what it has heard: whatever was acknowledged is durable, whatever was not the sender has to send again. All
@@ -11,6 +11,7 @@ import asyncio
 import gc
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,15 +19,15 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from observatory.api import otlp_grpc
+from observatory.api.bounds import RESERVED, Bounds, raise_descriptors
 from observatory.api.deflating import SharedDeflateFactory
 from observatory.api.face import Face
 from observatory.api.house import House
-from observatory.api.shown import carrying, shown_by
-from observatory.api.sockets import GOODBYE
+from observatory.api.http_protocol import Http, shown_app
+from observatory.api.sockets import GOODBYE, KNOWN
 from observatory.api.tls_door import TlsDoor
 from observatory.daemons.tls import Tls
 from observatory.errors import StartupError
@@ -34,6 +35,7 @@ from observatory.errors import StartupError
 # Longer than clients and balancers keep a connection they do not use (5 and 60 s): the one who closes first
 # must be the one who asks, or a request goes into a connection that is just being closed.
 KEPT_S = 75
+TICKS = 10  # of uvicorn's, to a second
 CLOSE_S = 2.0  # who does not say goodbye as well is not waited for longer
 
 
@@ -55,37 +57,38 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _shown(app: Any, transport: asyncio.Transport, tls: Tls | None) -> Any:
-    """The application, told of the certificate that this connection proved, if it did."""
-    certificate = None if tls is None else shown_by(transport)
-    return app if tls is None or certificate is None else carrying(app, certificate, tls.proxies)
-
-
-class _Http(HttpToolsProtocol):
-    def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._tls = tls
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.app = _shown(self.app, transport, self._tls)
-
-    def on_headers_complete(self) -> None:
-        super().on_headers_complete()
-        # Uvicorn puts what follows a body in chunks into the same list: a stranger's word behind a proxy's
-        # own would count as a header said before it (RFC 9110, 6.5.1).
-        self.scope["headers"] = [*self.headers]
-
-
 class _Farewell(WebSocketsSansIOProtocol):
-    def __init__(self, *given: Any, tls: Tls | None = None, **named: Any) -> None:
+    def __init__(self, *given: Any, bounds: Bounds, tls: Tls | None = None, **named: Any) -> None:
         super().__init__(*given, **named)
         self.conn.available_extensions = [SharedDeflateFactory()]
-        self._tls = tls
+        self._tls, self._bounds = tls, bounds
+        self._is_known = False
+        self._held = 0  # bytes that came before anybody was known: they count as a body being read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app = _shown(self.app, transport, self._tls)
+        self.app = shown_app(self.app, transport, self._tls)
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        self.scope[KNOWN] = self._known  # type: ignore[literal-required]
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_known:
+            self._held += len(data)
+            self._bounds.held += len(data)
+            if not self._bounds.has_room(self._held):
+                self.transport.abort()
+                return
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._known()
+        super().connection_lost(exc)
+
+    def _known(self) -> None:
+        self._bounds.held -= self._held
+        self._held, self._is_known = 0, True
 
     def shutdown(self) -> None:
         """The door hears that nothing more is heard, answers what it has, and says goodbye itself (1001)."""
@@ -102,6 +105,14 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._ready, self._house = ready, house
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS == 0:
+            self._house.bounds.now = now = time.monotonic()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Http):
+                    connection.look(now)
+        return await super().on_tick(counter)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Of either kind: the first asks, the second insists."""
         self._house.stopping = True
@@ -112,9 +123,10 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop and return: uvicorn would raise the signal again and so skip our own stopping."""
-        before = {
-            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else it was started with nohup
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
             yield
         finally:
@@ -161,6 +173,7 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
     # Messages make no cycles: what start-up built is never looked at again, the rest seldom.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    house.bounds.most_connections = min(settings.connections, max(RESERVED, raise_descriptors() - RESERVED))
     face = Face(house)
     if house.nats is not None:
         house.nats.open(face)
@@ -168,8 +181,8 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
     config = uvicorn.Config(
         face,
         loop="uvloop",
-        http=partial(_Http, tls=tls),  # type: ignore[arg-type]
-        ws=partial(_Farewell, tls=tls),  # type: ignore[arg-type]
+        http=partial(Http, bounds=house.bounds, tls=tls),  # type: ignore[arg-type]
+        ws=partial(_Farewell, bounds=house.bounds, tls=tls),  # type: ignore[arg-type]
         lifespan="off",
         log_config=None,  # `daemons/journal.py` has the say
         access_log=False,
@@ -177,7 +190,11 @@ async def serve(house: House, listener: socket.socket, ready: Callable[[], Any])
         ws_max_size=settings.message_bytes + 65_536,
         timeout_keep_alive=KEPT_S,
         timeout_graceful_shutdown=settings.shutdown_s,  # type: ignore[arg-type]  # waited for as seconds
-        h11_max_incomplete_event_size=65_536,
+        # Who is not named may put anything there, also on this machine: uvicorn would believe 127.0.0.1.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
     )
-    async with otlp_grpc.served(face.otlp, settings.otlp_grpc, settings.request_bytes, tls):
+    async with otlp_grpc.served(
+        face.otlp, settings.otlp_grpc, settings.request_bytes, tls, settings.reading_bytes
+    ):
         await _Server(config, ready, house).serve(sockets=[listener])

@@ -8,8 +8,10 @@ import msgspec
 
 from observatory.api.access_shapes import (
     Disabled,
+    EndedLogin,
     KeyItem,
     LoginAnswer,
+    LoginItem,
     NewTenantAnswer,
     PersonItem,
     Revoked,
@@ -26,6 +28,7 @@ from observatory.api.budgets import BudgetItem, RemovedBudget
 from observatory.api.cascade_shapes import CASCADE_ANSWERS
 from observatory.api.certificates import CERTIFICATE_ANSWERS
 from observatory.api.dag_shapes import DAG_ANSWERS
+from observatory.api.decision_settings import DecisionSettingsAnswer
 from observatory.api.detectors import DetectorAnswer
 from observatory.api.dry_run import DryRunAnswer
 from observatory.api.entropy import AlertItem
@@ -33,6 +36,7 @@ from observatory.api.exporter_shapes import EXPORTER_ANSWERS
 from observatory.api.exports import EXPORT_ANSWERS
 from observatory.api.fact_shapes import FACT_ANSWERS
 from observatory.api.fleet_shapes import FLEET_ANSWERS
+from observatory.api.grant_shapes import GrantItem, GrantsAnswer, RoutingSettingsAnswer
 from observatory.api.hook_shapes import HOOK_ANSWERS
 from observatory.api.insight import InsightStatus
 from observatory.api.instructions import InstructionsAnswer, InstructionsIssued, InstructionsItem
@@ -91,6 +95,9 @@ class MessageItem(msgspec.Struct, kw_only=True):
 
 
 class AgentItem(msgspec.Struct, kw_only=True):
+    """`capabilities` are those whose work it gets, `granted` what an operator gave it (clusters too), and
+    `requested` what it claims and does not get."""
+
     agent_id: str
     entity_id: str
     entity_type: Literal["agent"]
@@ -103,6 +110,8 @@ class AgentItem(msgspec.Struct, kw_only=True):
     provider: str | None
     hub_address: str | None
     capabilities: list[str]
+    granted: list[str]
+    requested: list[str]
     owner: str | None
     team_id: str | None
     workspace_id: str | None
@@ -116,6 +125,8 @@ class AgentItem(msgspec.Struct, kw_only=True):
     task: dict[str, Any] | None
     usage: dict[str, Any] | None
     last_heartbeat_at: str | None
+    paused_at: str | None  # everywhere, by a person
+    paused_by: str | None
     evicted_at: str | None
     ghost: bool
     messages: int
@@ -330,6 +341,12 @@ ANSWERS: dict[str, Any] = (
         "entropy_alerts": Page[AlertItem],
         "get_detectors": DetectorAnswer,
         "put_detectors": DetectorAnswer,
+        "get_routing_settings": RoutingSettingsAnswer,
+        "put_routing_settings": RoutingSettingsAnswer,
+        "list_grants": Page[GrantItem],
+        "change_grants": GrantsAnswer,
+        "get_decision_settings": DecisionSettingsAnswer,
+        "put_decision_settings": DecisionSettingsAnswer,
         "pending_decisions": Page[DecisionItem],
         "list_decisions": Page[DecisionItem],
         "get_decision": DecisionItem,
@@ -367,6 +384,8 @@ ANSWERS: dict[str, Any] = (
         "put_budget": BudgetItem,
         "remove_budget": RemovedBudget,
         "create_login": LoginAnswer,
+        "list_logins": Page[LoginItem],
+        "end_login": EndedLogin,
         "whoami": Whoami,
         "insight_status": InsightStatus,
         "healthz": Health,

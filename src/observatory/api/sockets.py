@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from observatory.state import Principal
 Event = MutableMapping[str, Any]
 # What the server puts at the end of a socket's frames when the gateway stops.
 GOODBYE: Event = {"type": "websocket.disconnect", "code": 1001, "is_ours": True}
+# Where a scope holds what is called once it is known who speaks.
+KNOWN = "observatory.known"
 STOPPING = "the gateway is stopping; connect again"
 
 
@@ -38,11 +41,18 @@ class Socket:
         self._send = send
         self._proof: Headers = self.headers
         self._shown: Certificate | None = scope.get(CERTIFICATE)
+        self._known: Callable[[], None] = scope.get(KNOWN, lambda: None)
         self.closed = False
         self.leaving = False  # nothing more is heard, but what was is still answered
 
     async def authenticate(self, auth: Auth) -> Principal | None:
         """Bearer header, login cookie (own origin only), or a first frame with the key. Never the URL."""
+        who = await self._identified(auth)
+        if who is not None:
+            self._known()
+        return who
+
+    async def _identified(self, auth: Auth) -> Principal | None:
         await self._receive()  # websocket.connect
         await self._send({"type": "websocket.accept"})
         if b"authorization" in self.headers:
@@ -51,7 +61,11 @@ class Socket:
             principal = await auth.identify(self.headers, certificate=self._shown)
             if principal is not None:
                 return principal
-        first = await self.receive()
+        try:
+            async with asyncio.timeout(auth.patience_s):
+                first = await self.receive()
+        except TimeoutError:
+            first = None
         if first is None:
             return None
         try:

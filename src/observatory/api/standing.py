@@ -11,6 +11,7 @@ from observatory.gateway.loop_alarms import open_loops
 from observatory.gateway.registry import liveness
 from observatory.insight.traffic import Halts
 from observatory.projections.topology import Alarm, Facts, Halt
+from observatory.protocol.scopes import covers
 
 # So many alarms and halts are looked at; beyond it there is no use in a map.
 MOST = 5_000
@@ -52,7 +53,7 @@ def facts_of(row: Row, pulse: Row | None, found: Around, now_ns: int) -> Facts:
     """`row` is of `agents`, `pulse` of `pulses`."""
     number, heartbeat_ns = row["agent_no"], None if pulse is None else pulse["heartbeat_ns"]
     halts = found.halts.get(number, [])
-    stopped = [_stopped(switch) for switch in found.switches if _applies(switch, row)]
+    stopped = [_stopped(switch) for switch in found.switches if covers(switch, row)]
     if stopped:  # what it holds of this agent is told by the switch
         halts = [*stopped, *(halt for halt in halts if halt.cause != "kill")]
     return Facts(
@@ -64,12 +65,6 @@ def facts_of(row: Row, pulse: Row | None, found: Around, now_ns: int) -> Facts:
         heartbeat_ns=heartbeat_ns,
         evicted_ns=row["evicted_ns"],
     )
-
-
-def _applies(switch: Row, agent: Row) -> bool:
-    if switch["scope"] == "global":
-        return True
-    return bool(switch["target"] == agent["cluster_id" if switch["scope"] == "cluster" else "agent_type"])
 
 
 def _stopped(switch: Row) -> Halt:

@@ -18,6 +18,7 @@ from observatory.api.auth import Permission, allows
 from observatory.api.gate import need, principal_of
 from observatory.api.graphs import turn
 from observatory.api.house import Call, Here, House
+from observatory.api.lineage import took_part
 from observatory.api.thought_shapes import INTENT_BYTES, NewSessionThought, NewThought, NewThoughtSession
 from observatory.gateway import concluding, thinking
 from observatory.gateway.proving import Examined, Trail, examine
@@ -55,7 +56,10 @@ async def start_thought_session(
         None if before is None else canonical_id(before),
         names_task=data.task_id is not None,
     )
-    verdict = await house.command(thinking.start(_voice(who, data.agent_id), asked, now_ns))
+    voice = _voice(who, data.agent_id)
+    for session_id in (asked.session_id, asked.predecessor_session_id):
+        voice = await _placed(house, voice, session_id)
+    verdict = await house.command(thinking.start(voice, asked, now_ns))
     return json(verdict.answer, verdict.code)
 
 
@@ -113,6 +117,7 @@ async def _record(
         tuple(data.audit_event_ids),
         names_session=session_id is not None,
     )
+    voice = await _placed(house, voice, said.session_id)
     verdict = await house.command(thinking.record(voice, said, now_ns))
     return json(verdict.answer, verdict.code)
 
@@ -253,6 +258,13 @@ async def end_thoughts(request: Call, house: Here, session_id: FromPath[str]) ->
 
 def _voice(who: Principal, agent_id: str | None = None) -> Voice:
     return Voice(who, agent_id, allows(who, "operate"))
+
+
+async def _placed(house: House, voice: Voice, session_id: str | None) -> Voice:
+    """With whether it took part in the session; of one it is not told of, what was found before stays."""
+    if session_id is None or voice.operates or not voice.took_part or not voice.is_named:
+        return voice
+    return voice._replace(took_part=await took_part(house, voice.who.tenant_id, session_id, voice.name))
 
 
 async def _concluded(

@@ -22,7 +22,7 @@ PAGE = 2_000
 Sequence = Annotated[int, msgspec.Meta(ge=1, le=(1 << 40) - 1)]
 
 
-class VerifyRequest(msgspec.Struct, kw_only=True):
+class VerifyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`to_sequence` null means: to the head."""
 
     tenant_id: str | None = None

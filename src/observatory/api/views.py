@@ -25,7 +25,14 @@ class NewView(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`query` is what `GET /v1/search` takes as `q`. Sharing is an operator's matter."""
 
     name: Title
-    query: Annotated[str, msgspec.Meta(max_length=LONGEST, pattern=r"^[^\x00]*$(?!\n)")]
+    query: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=LONGEST,
+            pattern=r"^[^\x00]*$(?!\n)",
+            extra={"expects": "at most 4096 characters without U+0000"},
+        ),
+    ]
     shared: bool = False
 
 

@@ -6,6 +6,7 @@ Folded from the events of the record, which hold the hash of what was refused an
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -20,17 +21,19 @@ from observatory.api.house import Call, Here, House
 from observatory.ports import EventFilter
 from observatory.projections.violations import BUCKETS, Violation, folded
 from observatory.protocol.clock import from_ns
-from observatory.protocol.events import SEVERITY
+from observatory.protocol.events import REFUSALS_COUNTED, SEVERITY
 
 HOUR_NS = 3_600_000_000_000
 LONGEST_NS = 31 * 24 * HOUR_NS
 PAGE = 1_000
 MOST = 20_000  # events of that severity that are looked at; beyond it the answer says so
-KIND = b'"event_type":"schema_violation"'
+KINDS = re.compile(f'"event_type":"(?:schema_violation|{REFUSALS_COUNTED})"'.encode()).search
+ONLY_COUNTED = "further violations of one key in a minute, which are only counted"
 
 
 class ViolationItem(msgspec.Struct, kw_only=True):
-    """One refused message; `raw_payload_hash` is all that is kept of it."""
+    """One refused message; `raw_payload_hash` is all that is kept of it. A `count` above 1: so many that the
+    record only counts, and the hash is the root over them."""
 
     sequence_number: int
     audit_event_id: str
@@ -40,6 +43,7 @@ class ViolationItem(msgspec.Struct, kw_only=True):
     capability_version: str | None
     reason: str
     raw_payload_hash: str
+    count: int
 
 
 class ViolationGroup(msgspec.Struct, kw_only=True):
@@ -74,6 +78,9 @@ class _Body(msgspec.Struct):
     capability_version: str | None = None
     violation_reason: str = ""
     raw_payload_hash: str = ""
+    refused: str = ""
+    root: str = ""
+    count: int = 1
 
 
 class _Record(msgspec.Struct):
@@ -123,7 +130,7 @@ async def list_violations(
             "since": from_ns(start),
             "until": from_ns(end),
             "bucket_s": (end - start) / BUCKETS / 1e9,
-            "total": len(wanted),
+            "total": sum(one.times for one in wanted),
             "counts": shown.counts,
             "groups": groups[:limit],
             "groups_count": len(groups),
@@ -144,7 +151,7 @@ async def _records(
             since_ns=start, until_ns=end, severity_min=SEVERITY["schema_violation"], before=before
         )
         page = await house.store.events(tenant_id, where, PAGE, newest_first=True)
-        kept += [(event.sequence_number, event.record) for event in page if KIND in event.record]
+        kept += [(event.sequence_number, event.record) for event in page if KINDS(event.record)]
         looked += len(page)
         if len(page) < PAGE:
             return kept, False
@@ -156,15 +163,18 @@ def _violations(records: Iterable[tuple[int, bytes]]) -> Iterable[Violation]:
     for number, record in records:
         event = _read(record)
         body = event.body
-        if body.event_type == "schema_violation":  # the bytes may stand in a text of another kind
+        is_count = body.event_type == REFUSALS_COUNTED
+        # The bytes may stand in a text of another kind.
+        if (body.refused if is_count else body.event_type) == "schema_violation":
             yield Violation(
                 number,
                 event.audit_event_id,
                 event.timestamp,
                 body.agent_id,
                 body.capability_version,
-                body.violation_reason,
-                body.raw_payload_hash,
+                ONLY_COUNTED if is_count else body.violation_reason,
+                body.root if is_count else body.raw_payload_hash,
+                body.count,
             )
 
 

@@ -75,6 +75,7 @@ class WaitingItem(msgspec.Struct, kw_only=True):
     quorum: int
     approvals: list[str]
     requested_by: str | None
+    key_maker: str | None
     recipient: str | None
     confidence: float | None
     options: list[DecisionOption] | None
@@ -265,6 +266,7 @@ def _gate(row: Row, said: Words, why: str, place: tuple[str, str | None], recipi
         "quorum": row["quorum"],
         "approvals": msgspec.json.decode(row["approvals"]) if row["approvals"] else [],
         "requested_by": row["requested_by"],
+        "key_maker": row["key_maker"],
         "recipient": recipient,
         "confidence": thought.confidence_score,
         "options": None,
@@ -296,6 +298,7 @@ def _decision(row: Row, said: Words, place: tuple[str, str | None], message_id: 
         "quorum": 1,
         "approvals": [],
         "requested_by": asked.requested_by,
+        "key_maker": asked.key_maker,
         "recipient": row["user_id"],
         "confidence": None,
         "options": options,
@@ -324,6 +327,7 @@ def _review(one: Row) -> Row:
         "quorum": 1,
         "approvals": [],
         "requested_by": None,
+        "key_maker": None,
         "recipient": None,
         "confidence": one["confidence"],
         "options": None,
@@ -337,8 +341,8 @@ def _can(house: House, who: Principal, item: Row) -> list[Row]:
         why = f"the role {who.role}, or this key's scopes, may not approve"
     elif item["kind"] != "review" and who.user_id is None:
         why = "only a person can answer; this key belongs to no user"
-    elif item["kind"] != "review" and item["requested_by"] in (who.entity_id, who.key_id, who.user_id):
-        why = "nobody approves what they asked for themselves; another person must"
+    elif item["kind"] != "review" and who.has_requested(item["requested_by"], item["key_maker"]):
+        why = "you requested this, or made the agent's key it came with; another person must answer"
     elif item["deadline"] is not None and item["deadline"] <= from_ns(house.clock()):
         why = "the time to answer is over"
     if item["kind"] == "review":

@@ -6,13 +6,14 @@ secrets are shown when they are made and never again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 from litestar import Response, Router, delete, get, post, put
 from litestar.params import FromPath, JSONBody
 
-from observatory.api.answers import Refusal, json
+from observatory.api.answers import InvalidRequest, Refusal, json
 from observatory.api.gate import need
 from observatory.api.house import Call, Here, House
 from observatory.api.webhook_log import at, delivery_of, endpoint_of, rows_of, whole
@@ -25,6 +26,7 @@ from observatory.gateway.subscribing import Subscription
 from observatory.gateway.webhooks import Matched, Wish, host_of
 from observatory.insight.webhooks import Waiting
 from observatory.ports import EventFilter
+from observatory.protocol.answers import Fault
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.webhooks import FILTERS, SUBSCRIBABLE, new_secret
 from observatory.state import Act, Principal
@@ -204,16 +206,25 @@ async def _range(
 
 async def _wish(house: House, data: WebhookBody) -> Wish:
     """What is asked for, if it can be."""
-    unknown = sorted(set(data.events) - SUBSCRIBABLE)
-    if unknown:
-        raise Refusal(422, "bad_events", "an event is not one of ours; docs/guides/events.md names them all")
-    if set(data.filters) - set(FILTERS):
-        raise Refusal(422, "bad_filters", f"filters are: {', '.join(FILTERS)}")
-    if not SEVERITIES.issuperset(data.filters.get("severity", [])):
-        raise Refusal(422, "bad_filters", f"severities are: {', '.join(sorted(SEVERITIES))}")
+    faults = tuple(_faults(data))
+    if faults:
+        raise InvalidRequest(422, faults)
     await _check_url(house, data)
     kept = {name: values for name, values in data.filters.items() if values}
     return Wish(data.name, data.kind, data.url, data.events, kept, data.rate_per_min, data.schedule_s)
+
+
+def _faults(data: WebhookBody) -> Iterator[Fault]:
+    """What is none of ours, by its place."""
+    for place, event in enumerate(data.events):
+        if event not in SUBSCRIBABLE:
+            yield Fault(f"events[{place}]", "must be an event that docs/guides/events.md names")
+    for place, name in enumerate(data.filters):
+        if name not in FILTERS:
+            yield Fault(f"filters[{place}]", f"its name must be one of {', '.join(FILTERS)}")
+    for place, severity in enumerate(data.filters.get("severity", [])):
+        if severity not in SEVERITIES:
+            yield Fault(f"filters.severity[{place}]", f"must be one of {', '.join(sorted(SEVERITIES))}")
 
 
 async def _check_url(house: House, data: WebhookBody) -> None:

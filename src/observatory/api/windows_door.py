@@ -16,6 +16,8 @@ from litestar import Request, Response, get
 from litestar.params import FromPath
 
 from observatory.api.answers import Refusal
+from observatory.api.gate import OPEN
+from observatory.api.guards import POLICY
 
 FOLDER = Path(__file__).parent / "windows"
 # As `ui/src/router.tsx` has them; a test compares. An agent names its sessions: a `/` in a name is allowed.
@@ -36,22 +38,6 @@ ROUTES = (
     "/settings/{section:str}",
     "/inbox",
 )
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "font-src 'self'",
-        "connect-src 'self'",
-        "worker-src 'self'",
-        "manifest-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
-GUARDS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 KINDS = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -64,37 +50,45 @@ KINDS = {
     ".woff2": "font/woff2",
 }
 FORMS = (("br", ".br"), ("gzip", ".gz"))
-NOT_BUILT = Path(__file__).parent / "pages/not_built.html"
+LICENSES = Path(__file__).parents[1] / "THIRD_PARTY_LICENSES.txt"
+PAGES = Path(__file__).parent / "pages"
 PAGE = re.compile("|".join(re.sub(r"\{.*?\}", ".+", route) for route in ROUTES))
 # What a browser could read as another host or another folder, written out or escaped.
 ELSEWHERE = re.compile(r"//|\\|[\x00-\x1f]|%5c|%2e|(^|/)\.\.?(/|$)", re.IGNORECASE)
 
 
-@get(list(ROUTES), include_in_schema=False)
+@get(list(ROUTES), include_in_schema=False, opt=OPEN)
 async def window() -> Response[bytes]:
     """The one document of all pages; the browser reads the rest of the address."""
-    headers = {**GUARDS, "content-security-policy": POLICY, "cache-control": "no-cache"}
+    headers = {"content-security-policy": POLICY}
     path = FOLDER / "index.html"
     if not path.is_file():
-        return Response(NOT_BUILT.read_bytes(), status_code=503, media_type="text/html", headers=headers)
+        text = (PAGES / "not_built.html").read_bytes()
+        return Response(text, status_code=503, media_type="text/html", headers=headers)
     return Response(path.read_bytes(), media_type="text/html", headers=headers)
 
 
-@get("/assets/{name:str}", include_in_schema=False)
+@get("/assets/{name:str}", include_in_schema=False, opt=OPEN)
 async def asset(request: Request, name: FromPath[str]) -> Response[bytes]:  # type: ignore[type-arg]
     return _file(FOLDER / "assets", name, request, "public, max-age=31536000, immutable")
 
 
-@get("/favicon.svg", include_in_schema=False)
+@get("/favicon.svg", include_in_schema=False, opt=OPEN)
 async def favicon(request: Request) -> Response[bytes]:  # type: ignore[type-arg]
     return _file(FOLDER, "favicon.svg", request, "public, max-age=86400")
+
+
+@get("/licenses", include_in_schema=False, opt=OPEN)
+async def licenses() -> Response[bytes]:
+    """The terms of what is built into the pages (S1260); `tools/licenses.py` writes them."""
+    return Response(LICENSES.read_bytes(), media_type="text/plain")
 
 
 def _file(folder: Path, name: str, request: Request, kept: str) -> Response[bytes]:  # type: ignore[type-arg]
     path = folder / name
     if not re.fullmatch(r"\w[\w.-]{0,199}", name) or path.suffix not in KINDS or not path.is_file():
         raise Refusal(404, "not_found", "there is no such file")
-    headers = {**GUARDS, "cache-control": kept, "vary": "accept-encoding"}
+    headers = {"cache-control": kept, "vary": "accept-encoding"}
     taken = _taken(request.headers.get("accept-encoding", ""))
     for form, ending in FORMS:
         packed = folder / (name + ending)
@@ -125,4 +119,4 @@ def page_of_ours(wanted: str) -> str:
     return quote(path, safe="/%:@") + asked + quote(search, safe="/%:@?&=+,;~!*'()")
 
 
-WINDOWS = [window, asset, favicon]
+WINDOWS = [window, asset, favicon, licenses]

@@ -14,6 +14,7 @@ from litestar.enums import MediaType
 from litestar.params import FromPath
 
 from observatory.api.answers import Refusal, json
+from observatory.api.gate import OPEN
 from observatory.api.house import Call, Here, House
 from observatory.daemons.federation import read_shown
 from observatory.gateway import federation, succession
@@ -21,8 +22,6 @@ from observatory.ledger import note, witness
 from observatory.ledger import succession as rotations
 from observatory.ledger.note import BadNote
 from observatory.state import Verdict
-
-NEVER_STORED = {"cache-control": "no-store"}
 
 
 def _too_often() -> Refusal:
@@ -56,6 +55,7 @@ async def _any_body(_: Call) -> None:
     "/witness/{tenant_id:str}/add-checkpoint",
     summary="Ask this tenant to cosign a checkpoint (C2SP witness protocol)",
     operation_id="add_checkpoint",
+    opt=OPEN,
     status_code=200,
     before_request=_any_body,
     request_max_body_size=witness.MOST_BYTES,
@@ -81,14 +81,14 @@ async def add_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -
     verdict = await house.command(federation.witness(who, shown, offer, cosigner, now_ns))
     if verdict.code != 200:
         return _refused(verdict)
-    return Response(verdict.answer.encode(), media_type=MediaType.TEXT, headers=NEVER_STORED)
+    return Response(verdict.answer.encode(), media_type=MediaType.TEXT)
 
 
 def _refused(verdict: Verdict) -> Response[Any]:
     if verdict.code == 409 and isinstance(verdict.answer, int):
         told = f"{verdict.answer}\n".encode()
         # Named as a header, else a charset is added, and the standard's name is the bare one.
-        headers = NEVER_STORED | {"content-type": witness.SIZE_TYPE}
+        headers = {"content-type": witness.SIZE_TYPE}
         return Response(told, status_code=409, headers=headers)
     return json(verdict.answer, verdict.code)
 
@@ -97,6 +97,7 @@ def _refused(verdict: Verdict) -> Response[Any]:
     "/witness/{tenant_id:str}/follow-key",
     summary="Show this tenant by which key a log it cosigns is signed from now on",
     operation_id="follow_key",
+    opt=OPEN,
     status_code=200,
     before_request=_any_body,
     request_max_body_size=rotations.MOST_BYTES,
@@ -117,13 +118,14 @@ async def follow_key(request: Call, house: Here, tenant_id: FromPath[str]) -> Re
     if verdict.code != 200:
         return _refused(verdict)
     answer = f"{verdict.answer['vkey']}\n".encode()
-    return Response(answer, media_type=MediaType.TEXT, headers=NEVER_STORED)
+    return Response(answer, media_type=MediaType.TEXT)
 
 
 @get(
     "/witness/{tenant_id:str}/{origin_hash:str}/checkpoint",
     summary="The newest checkpoint of a log that this tenant cosigned",
     operation_id="witnessed_checkpoint",
+    opt=OPEN,
 )
 async def witnessed_checkpoint(
     request: Call, house: Here, tenant_id: FromPath[str], origin_hash: FromPath[str]
@@ -134,7 +136,7 @@ async def witnessed_checkpoint(
         raise _too_often()
     for row in await house.store.rows(tenant_id, "peer_heads"):
         if witness.place(row["origin"]) == origin_hash:
-            return Response(bytes(row["note"]), media_type=MediaType.TEXT, headers=NEVER_STORED)
+            return Response(bytes(row["note"]), media_type=MediaType.TEXT)
     raise _unknown()
 
 

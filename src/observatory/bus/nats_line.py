@@ -26,10 +26,12 @@ Work = Callable[["Client"], Awaitable[None]]
 class NatsLine:
     """One for all that this gateway does over NATS."""
 
-    def __init__(self, address: Address, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, address: Address, clock: Callable[[], int] = time.time_ns, authority: str = ""
+    ) -> None:
         self.address = address
         self._clock = clock
-        self._servers = Rotation(address.servers)
+        self._servers = Rotation(address.servers, authority)
         self._wire: Wire | None = None
         self._up = asyncio.Event()
         self.away_since_ns: int | None = clock()

@@ -46,7 +46,9 @@ def main() -> None:
         # Elsewhere 2 is taken: of `verify` it says that the trail is broken.
         sys.exit(2 if CONTROL.keys() & sys.argv[1:2] else 1)
     except ObservatoryError as error:
-        print(f"observatory: {error}", file=sys.stderr)
+        from observatory.protocol.visible import visible
+
+        print(visible(f"observatory: {error}"), file=sys.stderr)
         sys.exit(getattr(error, "exit_code", 1))
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
@@ -60,3 +62,9 @@ def main() -> None:
     except BrokenPipeError:  # whoever read us has seen enough; Python would complain once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:  # a file or folder that cannot be used, or a disk that is full
+        from observatory.protocol.visible import visible
+
+        place = f"{error.filename}: " if error.filename else ""
+        print(visible(f"observatory: {place}{error.strerror or type(error).__name__}"), file=sys.stderr)
+        sys.exit(1)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from observatory.cli.asking import when
+from observatory.cli.asking import Yes, confirm, when
 from observatory.cli.door import ANY, Api, Gateway, api
 from observatory.cli.listing import Cell, at, show_rows
 from observatory.cli.terminal import CommandFailed, note, say, show_json
@@ -18,7 +18,8 @@ Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
 Status = Literal["current", "previous", "retired"]
 Json = Annotated[bool, Parameter(negative=(), help="Print JSON.")]
 
-keys = App(name="keys", help="API keys: list, create, revoke.")
+keys = App(name="keys", help="API keys: list, create, bind, revoke.")
+logins = App(name="logins", help="Sign-ins: list, end.")
 users = App(name="users", help="People: list, create, disable.")
 tenants = App(name="tenants", help="Tenants: list, create.")
 versions = App(name="versions", help="Which capability versions are accepted: list, set.")
@@ -70,8 +71,9 @@ def create_key(
 
 
 @keys.command(name="revoke")
-def revoke_key(key_id: str, *, gateway: Gateway = ANY) -> None:
+def revoke_key(key_id: str, *, yes: Yes = False, gateway: Gateway = ANY) -> None:
     """Revoke a key: it is refused from the next message on."""
+    confirm(f"Revoke {key_id}, for good?", yes)
     with api(gateway) as door:
         door.ask("DELETE", f"/v1/keys/{_part(key_id)}")
     say(f"{key_id} is revoked")
@@ -114,8 +116,9 @@ def create_user(
 
 
 @users.command(name="disable")
-def disable_user(user: str, *, gateway: Gateway = ANY) -> None:
+def disable_user(user: str, *, yes: Yes = False, gateway: Gateway = ANY) -> None:
     """Disable a person (by name or id) and all their keys."""
+    confirm(f"Disable {user}, with all keys and sign-ins, for good?", yes)
     with api(gateway) as door:
         door.ask("POST", f"/v1/users/{_part(_user_id(door, user))}/disable")
     say(f"{user} is disabled, with all keys and sign-ins")
@@ -183,6 +186,32 @@ def set_version(
         show_json(answer["items"])
         return
     say(*(f"{agent_type} {row['version']}: {row['status']}" for row in answer["items"]))
+
+
+@logins.command(name="list")
+def list_logins(*, gateway: Gateway = ANY, json: Json = False) -> None:
+    """Who is signed in, and links that were not followed yet."""
+    with api(gateway) as door:
+        rows = list(door.items("/v1/logins"))
+        people = {row["user_id"]: row["name"] for row in door.items("/v1/people")}
+    columns: dict[str, Cell] = {
+        "SIGN-IN": "login_id",
+        "WHO": lambda row: people.get(row["user_id"], row["user_id"]),
+        "KIND": "kind",
+        "SINCE": at("created_at"),
+        "LAST USED": lambda row: when(row["last_used_at"]) or "",
+        "ENDS": at("expires_at"),
+        "KEY": lambda row: row["key_id"] or "the gateway's",
+    }
+    show_rows(rows, json, columns, "nobody is signed in")
+
+
+@logins.command(name="end")
+def end_login(login: str, *, gateway: Gateway = ANY) -> None:
+    """End a sign-in at once, or a link before it is followed."""
+    with api(gateway) as door:
+        door.ask("DELETE", f"/v1/logins/{_part(login)}")
+    say(f"{login} is ended")
 
 
 def login(

@@ -79,7 +79,7 @@ def add_rule(
 
 @alerts.command
 def defaults(*, to: To = None, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Make the rules every house should have; what is watched already is left out."""
+    """Make the rules every gateway should have; those that are there are sent to the endpoints too."""
     with hand(gateway, json, "admin") as door:
         body = {"endpoint_ids": _endpoints(door, to)}
         answer = door.ask("POST", "/v1/alert-rules/defaults", body)

@@ -7,7 +7,7 @@ With `--json` stdout holds the gateway's answer and nothing else, a refusal too.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import msgspec
 from cyclopts import Parameter
 
 from observatory.cli.door import Api, Gateway, GatewayRefused, api
-from observatory.cli.terminal import IS_ID, CommandFailed, Misused, note, say, show_json
+from observatory.cli.terminal import IS_ID, CommandFailed, Misused, note, printable, say, show_json
 
 Json = Annotated[bool, Parameter(negative=(), help="Print the gateway's answer as JSON.")]
 Yes = Annotated[bool, Parameter(negative=(), help="Do not ask; needed where nobody can be asked.")]
@@ -69,7 +69,7 @@ def must_be_asked(question: str, yes: bool) -> None:
 
 
 def _asked(question: str) -> str:
-    print(question, end="", file=sys.stderr, flush=True)
+    print(printable(question), end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line.endswith("\n"):
         note("")
@@ -171,3 +171,17 @@ def poll(seconds: float, look: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+def pairs_of(words: Iterable[str], example: str) -> dict[str, Any]:
+    """`name=value` each; a value is JSON, or a word as it stands."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise Misused(f"{word}: give name=value, e.g. {example}")
+        try:
+            found[name] = msgspec.json.decode(value)
+        except msgspec.MsgspecError:
+            found[name] = value
+    return found

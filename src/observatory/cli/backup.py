@@ -22,7 +22,7 @@ import msgspec
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
-from observatory.cli import backup_file, log_check
+from observatory.cli import backup_file, log_check, unfinished
 from observatory.cli.backup_file import DATABASE, KEY, Manifest
 from observatory.cli.terminal import CommandFailed, note, progress_to, say, show_json
 from observatory.cli.verify import Report, heads, of_database
@@ -31,6 +31,7 @@ from observatory.protocol.clock import from_ns
 from observatory.settings import VERSION, Settings
 from observatory.store import migrate, snapshot
 
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 Json = Annotated[bool, Parameter(negative=())]
 # What may lie in a folder that is restored into: the key that was kept apart, and what belongs to it.
 HARMLESS = {"lock", "observatory.toml"}
@@ -61,7 +62,7 @@ def backup(
     key = None if without_key else private_bytes(settings.log_key_path)
     with _tidy(), backup_file.appearing(path) as beside:
         _check_room(settings, path.parent)
-        with _folder(path.parent) as folder:
+        with unfinished.folder(path.parent) as folder:
             manifest = _written(settings, folder / DATABASE, key, beside, now_ns)
         digest = backup_file.digest_of(beside)
     if json:
@@ -157,7 +158,8 @@ def _restored(opened: backup_file.Opened, settings: Settings, workers: int) -> t
     place = settings.folder if settings.is_postgres else target.parent
     with nullcontext() if settings.is_postgres else owned(settings.folder):
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _folder(place) as folder:
+        unfinished.clear(place)
+        with unfinished.folder(place) as folder:
             database = folder / DATABASE
             reports = _verified(opened, database, workers)
             where = str(target)
@@ -246,19 +248,13 @@ def _into_postgres(settings: Settings, database: Path) -> str:
 
 @contextmanager
 def _tidy() -> Iterator[None]:
-    """Told to end, it ends as after Ctrl-C: what is not finished is taken away."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Ended by a signal, as after Ctrl-C: what is not finished is taken away at once."""
+    before = {kind: signal.signal(kind, signal.default_int_handler) for kind in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _folder(where: Path) -> Iterator[Path]:
-    """For what is not finished yet, on the disk where it will lie; gone at the end."""
-    with tempfile.TemporaryDirectory(prefix=".observatory-", dir=where, ignore_cleanup_errors=True) as name:
-        yield Path(name)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def _counted(manifest: Manifest) -> str:
@@ -276,7 +272,7 @@ def _tell(manifest: Manifest, reports: list[Report], where: str | None, json: bo
     checked = sum(report.payloads_checked for report in reports)
     signed = sum(tenant.signed for tenant in manifest.tenants)
     say(
-        f"  digests, heads, chain, records and leaves held; {checked:,} messages' bytes held; "
+        f"  digests, heads, chain, records, leaves and thoughts held; {checked:,} messages' bytes held; "
         f"{signed:,} events are under signed checkpoints, which held"
     )
     if where is None:

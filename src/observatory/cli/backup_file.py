@@ -10,16 +10,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
+from observatory.cli import unfinished
 from observatory.cli.terminal import CommandFailed
 from observatory.store.migrate import REVISIONS
 from observatory.store.snapshot import Kept
@@ -63,21 +63,19 @@ def appearing(path: Path) -> Iterator[Path]:
     """A file beside, which gets its name at the end, if nothing has it; gone when anything fails."""
     if path.exists():
         raise CommandFailed(f"{path} exists already and is not overwritten; choose another name")
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    except OSError as error:
-        raise CommandFailed(f"nothing can be written into {path.parent}: {error.strerror}") from error
-    os.close(handle)
-    beside = Path(name)
-    try:
-        yield beside
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        _named(beside, path)
-    except OSError as error:
-        raise CommandFailed(_told(error, path)) from error
-    finally:
-        beside.unlink(missing_ok=True)
+    unfinished.clear(path.parent)
+    with ExitStack() as stack:
+        try:
+            beside = stack.enter_context(unfinished.file(path))
+        except OSError as error:
+            raise CommandFailed(f"nothing can be written into {path.parent}: {error.strerror}") from error
+        try:
+            yield beside
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            _named(beside, path)
+        except OSError as error:
+            raise CommandFailed(_told(error, path)) from error
 
 
 def _named(beside: Path, path: Path) -> None:

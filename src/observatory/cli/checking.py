@@ -15,11 +15,13 @@ from typing import Any
 
 import msgspec
 
+from observatory.cli.log_check import LogBreak
 from observatory.cli.terminal import CommandFailed
 from observatory.cli.trail import Stored, Trail, open_trail
 from observatory.ledger.export import hashes_of
 from observatory.ledger.verify import GENESIS, Break, ChainCheck, Result, merge, plan_segments
 from observatory.ledger.verify_log import Span
+from observatory.ledger.verify_trail import EVENTS as THOUGHT_EVENTS
 
 Advance = Callable[[int], None]
 # Below this a process of its own costs more than it saves.
@@ -51,6 +53,8 @@ class Found(msgspec.Struct):
     spans: tuple[Span, ...] = ()  # one for each size asked for
     claims: dict[int, int] = {}  # shredded message -> the event its row names
     orders: dict[int, int] = {}  # message -> the event that ordered it to be shredded
+    thoughts: list[int] = []  # events that tell of thoughts, in order
+    thinking: bool | LogBreak | None = None  # whether what is kept of them is what they tell
 
     @property
     def first_break(self) -> Break | PayloadBreak | None:
@@ -87,9 +91,11 @@ class Payloads:
         self.checked = self.shredded = 0
         self.claims: dict[int, int] = {}
         self.orders: dict[int, int] = {}
+        self.thoughts: list[int] = []
 
     def found(self, result: Result, foreign: PayloadBreak | None, spans: tuple[Span, ...]) -> Found:
-        return Found(result, self.checked, self.shredded, foreign, spans, self.claims, self.orders)
+        archive = (self.checked, self.shredded, foreign)
+        return Found(result, *archive, spans, self.claims, self.orders, self.thoughts)
 
     def first_foreign(self, rows: Iterable[Stored]) -> PayloadBreak | None:
         for row in rows:
@@ -101,6 +107,8 @@ class Payloads:
     def _problem(self, row: Stored) -> str | None:
         event = _named(row.record)
         number, named, body = row.sequence_number, event.attributes.digest, event.body
+        if body.event_type in THOUGHT_EVENTS:
+            self.thoughts.append(number)
         for gone in body.shredded_sequence_numbers:
             self.orders.setdefault(gone, number)
         if body.event_type == "hitl_intervention" and body.command in ("rewrite", "edit"):
@@ -283,4 +291,5 @@ def _joined(parts: Sequence[Found], head: tuple[int, str] | None) -> Found:
         spans,
         {number: event for part in counted for number, event in part.claims.items()},
         {number: event for part in reversed(counted) for number, event in part.orders.items()},
+        [number for part in counted for number in part.thoughts],
     )

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -31,8 +31,8 @@ def hook() -> None:
     """Answer one hook of Claude Code: its JSON on stdin, the answer on stdout. Installed by `claude-code`.
 
     Options: --agent NAME, --ask TOOLS (names or globs that wait for a person, with commas), --permissions
-    (a person at the Observatory answers what Claude Code would ask its user), --wait SECONDS (at a gate),
-    --box SECONDS (for telemetry).
+    (a person at the Observatory answers what Claude Code would ask its user), --on-away deny (no tool runs
+    while the gateway is away), --wait SECONDS (at a gate), --box SECONDS (for telemetry).
     """
 
 
@@ -46,6 +46,9 @@ def install(
     permissions: Annotated[
         bool, Parameter(negative=(), help="A person here answers what Claude Code would ask its user.")
     ] = False,
+    on_away: Annotated[
+        Literal["allow", "deny"], Parameter(help="Whether tools may run while the gateway is away.")
+    ] = "allow",
     wait: Annotated[float, Parameter(help="Seconds a tool may wait for a person.")] = WAIT_S,
     box: Annotated[float, Parameter(help="Seconds telemetry may take.")] = BOX_S,
     command: Annotated[str | None, Parameter(help="How this program is called there.")] = None,
@@ -56,7 +59,7 @@ def install(
         raise Misused("--wait is at most a day, --box at most a minute; both are more than nothing")
     path = _path(user, project)
     tools = tuple(one.strip() for one in ask.split(",") if one.strip())
-    options = Options(agent, tools, wait, box, permissions)
+    options = Options(agent, tools, wait, box, permissions, on_away == "deny")
     changed = _change(path, lambda was: settings.installed(was, command or _command(user), options), dry_run)
     if not changed:
         note(f"{path} has them already")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -29,6 +30,7 @@ SAYS = {
     "acknowledged": "acknowledged by the agent",
     "confirmed": "confirmed: the agent has stopped, nothing came since",
 }
+UNPROVEN = " (unproven: the key that acknowledged is not bound to it; see `observatory keys bind`)"
 
 
 def pause(
@@ -124,11 +126,17 @@ def interventions(session: str, *, json: Json = False, gateway: Gateway = ANY) -
         "MESSAGE": "message_id",
         "BY": "operator_id",
         "STATE": lambda row: (
-            f"undone {when(row['reversed_at'])}" if row["reversed_at"] else row["confirmation"]
+            f"undone {when(row['reversed_at'])}" if row["reversed_at"] else _confirmation(row)
         ),
         "NOTE": "note",
     }
     show_rows(rows, json, columns, "nobody intervened in this session")
+
+
+def _confirmation(row: Mapping[str, Any]) -> str | None:
+    """How far a pause has come; unproven where any key of an agent could have acknowledged it."""
+    state: str | None = row["confirmation"]
+    return f"{state} (unproven)" if state is not None and row["proven"] is False else state
 
 
 def _command(door: Api, command: str, session: str, agent: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +156,7 @@ def _await(door: Api, session: str, intervention_id: str, seconds: float, quiet:
             if row["intervention_id"] == intervention_id and row["confirmation"] != known:
                 known = row["confirmation"]
                 if not quiet:
-                    note(SAYS[known])
+                    note(SAYS[known] + (UNPROVEN if row["proven"] is False else ""))
         return known == "confirmed"
 
     if not poll(seconds, look):

@@ -6,14 +6,16 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from observatory.cli.asking import Json, Note, hand, one_of, path_of, tell, when
+from observatory.cli.asking import Json, Note, hand, one_of, pairs_of, path_of, tell, when
 from observatory.cli.door import ANY, Api, Gateway
-from observatory.cli.terminal import show_json, show_table
+from observatory.cli.terminal import note, show_json, show_table
 
 State = Literal["pending", "answered", "expired", "cancelled", "executing", "succeeded", "failed", "all"]
+RULES = "/v1/settings/decisions"
+RULE_NAMES = ("auto_risk", "auto_needs_default", "min_deadline_s")
 LISTING = "`observatory decisions list`"
 
-decisions = App(name="decisions", help="What agents ask people: list, respond, cancel.")
+decisions = App(name="decisions", help="What agents ask people: list, respond, cancel, rules.")
 
 
 @decisions.command(name="list")
@@ -69,6 +71,25 @@ def cancel(decision: str, *, json: Json = False, gateway: Gateway = ANY) -> None
         decision_id = _meant(door, decision)
         answer = door.ask("POST", path_of("decisions", decision_id, "cancel"))
     tell(answer, json, f"{decision_id} is {answer['state']}")
+
+
+@decisions.command(name="rules")
+def rules(
+    *settings: Annotated[str, Parameter(help="name=value, e.g. auto_risk=none; name=default.")],
+    json: Json = False,
+    gateway: Gateway = ANY,
+) -> None:
+    """What the gateway may decide at a deadline; with `name=value` it is changed, for every later request."""
+    asked = pairs_of(settings, "auto_risk=none")
+    body = {name: None if value == "default" else value for name, value in asked.items()}
+    with hand(gateway, json) as door:
+        answer = door.ask("PUT", RULES, body) if body else door.ask("GET", RULES)
+    if json:
+        show_json(answer)
+        return
+    show_table(("SETTING", "VALUE"), [(name, str(answer[name]).lower()) for name in RULE_NAMES])
+    by = answer["updated_by"]
+    note("these are the defaults" if by is None else f"set by {by} at {answer['updated_at']}")
 
 
 def _meant(door: Api, text: str) -> str:

@@ -31,6 +31,7 @@ from observatory.cli.screen import Plain, Scene, Screen
 from observatory.cli.terminal import CommandFailed, say
 from observatory.sdk.client import tls
 from observatory.sdk.credentials import Trust, find_trust
+from observatory.settings import load
 
 READY_S = 60.0
 STOP_S = 15.0
@@ -75,10 +76,11 @@ def demo(
         atlas.prepare(desk, rate)
         with suppress(GatewayRefused):  # of a folder in which somebody changed what was there: it goes on
             atlas_desk.open_desk(admin, beside)
-        link = door.ask("POST", "/v1/logins", {})["url"]
+        links = [one.ask("POST", "/v1/logins", {})["url"] for one in (door, admin)]
         say(
             f"Hypervisor Observatory is ready at {door.url}",
-            f"  sign in (one click, once):  {link}",
+            f"  sign in as operator (once): {links[0]}",
+            f"  sign in as admin (once):    {links[1]}",
             f"  Atlas: {agents} simulated agents, {rate:g} messages a second; Ctrl-C ends it",
         )
         atlas.show_tour(door.url)
@@ -137,14 +139,15 @@ class _Child:
 
 class _Gateway(_Child):
     def __init__(self, folder: Path, port: int | None, neighbours: str) -> None:
-        """`neighbours`: the one address beside the public ones that it may ask."""
+        """`neighbours`: may be asked, with what the settings allow."""
         self._folder = folder
         self._before = self._stamp()
         # The database is named outright: a settings file must not lead the demo to a real one.
         command = ["-m", "observatory.cli.tethered", "serve", "--data", str(folder)]
         command += ["--db", f"sqlite:///{folder / 'observatory.db'}", "--bus", ""]
         command += [] if port is None else ["--port", str(port)]
-        outward = {"OBSERVATORY_LOG_LEVEL": "warning", "OBSERVATORY_EGRESS_ALLOW": neighbours}
+        allowed = ",".join((*load().egress_allow, neighbours))
+        outward = {"OBSERVATORY_LOG_LEVEL": "warning", "OBSERVATORY_EGRESS_ALLOW": allowed}
         super().__init__(command, outward | LIVELY)
 
     def _stamp(self) -> int:

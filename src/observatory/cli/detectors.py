@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from observatory.cli.asking import Json, hand, tell
+from observatory.cli.asking import Json, hand, pairs_of, tell
 from observatory.cli.door import ANY, Gateway
 from observatory.cli.terminal import Misused, note, show_json, show_table
 
@@ -24,8 +24,9 @@ def show(*, json: Json = False, gateway: Gateway = ANY) -> None:
         show_json(answer)
         return
     told = {name: value for name, value in answer.items() if not name.startswith("updated_")}
-    loops = told.pop("loops")
-    shown = [*told.items(), *((f"loops.{name}", value) for name, value in loops.items())]
+    sections = {name: told.pop(name) for name in [*told] if isinstance(told[name], dict)}
+    inner = ((f"{name}.{one}", value) for name, part in sections.items() for one, value in part.items())
+    shown = [*told.items(), *inner]
     show_table(("SETTING", "VALUE"), [(name, _text(value)) for name, value in shown])
     by = answer["updated_by"]
     note("these are the defaults" if by is None else f"set by {by} at {answer['updated_at']}")
@@ -39,28 +40,18 @@ def change(
 ) -> None:
     """Set some of them; `name=default` takes the default again. It counts for the next message."""
     body: dict[str, Any] = {}
-    for one in settings:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise Misused(f"{one}: give name=value, e.g. window=8")
+    for name, value in pairs_of(settings, "window=8").items():
         section, dot, inner = name.partition(".")
+        value = None if value == "default" else value
         if dot:
-            body.setdefault(section, {})[inner] = _value(value)
+            body.setdefault(section, {})[inner] = value
         else:
-            body[name] = None if value == "default" else _value(value)
+            body[name] = value
     if not body:
         raise Misused("name at least one setting, e.g. `observatory detectors set window=8`")
     with hand(gateway, json) as door:
         answer = door.ask("PUT", PATH, body)
     tell(answer, json, f"set: {', '.join(settings)}; it counts for the next message")
-
-
-def _value(text: str) -> Any:
-    """JSON, or a word as it stands."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.MsgspecError:
-        return text
 
 
 def _text(value: Any) -> str:

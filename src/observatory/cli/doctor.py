@@ -19,13 +19,15 @@ from cyclopts import Parameter
 
 from observatory import settings as settings_module
 from observatory.cli.doctor_database import MOST_SKEW_S, Finding, database
+from observatory.cli.doctor_record import record as record_of
 from observatory.cli.door import read_credentials
 from observatory.cli.terminal import CommandFailed, show_json, show_table
 from observatory.errors import ObservatoryError, StartupError
 from observatory.sdk.client import tls
-from observatory.sdk.credentials import find_trust
+from observatory.sdk.credentials import AGENT_FILE, find_trust
 from observatory.settings import VERSION, Settings
 
+KEY = "OBSERVATORY_KEY"
 LEAST_FREE = 1 << 30
 UNSYNCHRONISED = 5  # what adjtimex answers when nobody keeps the clock
 
@@ -34,22 +36,29 @@ def doctor(
     *,
     data: str | None = None,
     db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
+    record: Annotated[bool, Parameter(help="Also verify the whole record, which takes its time.")] = True,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Check settings, versions, folder, keys, disk, database, gateway and clocks."""
-    found = [f if not f.ok else f._replace(do="") for f in _findings({"data": data, "db": db})]
+    """Check settings, versions, folder, keys, disk, database, record, gateway and clocks."""
+    findings = _findings({"data": data, "db": db}, record)
+    found = [f if f.warns or not f.ok else f._replace(do="") for f in findings]
     if json:
         show_json([finding._asdict() for finding in found])
     else:
-        rows = [(f.check, "ok" if f.ok else "PROBLEM", f.found, f.do) for f in found]
+        rows = [(f.check, _state(f), f.found, f.do) for f in found]
         show_table(("CHECK", "STATE", "FOUND", "WHAT TO DO"), rows)
     return 0 if all(finding.ok for finding in found) else 1
 
 
-def _findings(flags: dict[str, str | None]) -> Iterator[Finding]:
+def _state(finding: Finding) -> str:
+    return "PROBLEM" if not finding.ok else "WARNING" if finding.warns else "ok"
+
+
+def _findings(flags: dict[str, str | None], with_record: bool) -> Iterator[Finding]:
     yield from _versions()
     try:
         settings = settings_module.load(flags)
+        _serve_would_take(settings)
         yield Finding("settings", True, "every name is known and every value usable")
     except StartupError as error:  # the rest can be looked at all the same
         yield Finding("settings", False, str(error), "mend it: the gateway does not start like this")
@@ -57,13 +66,25 @@ def _findings(flags: dict[str, str | None]) -> Iterator[Finding]:
             data=flags["data"] or os.environ.get("OBSERVATORY_DATA") or Settings().data,
             db=flags["db"] or os.environ.get("OBSERVATORY_DB", ""),
         )
+    yield from _key(settings)
     yield from _folder(settings)
     yield from _disk(settings)
     answer = _answer(settings)
     is_running = answer is not None and answer[1] is not None
     yield from database(settings, is_running)
+    if with_record:
+        yield from record_of(settings, is_certain=flags["db"] is None or flags["data"] is not None)
     yield from _gateway(answer)
     yield from _clock(settings)
+
+
+def _serve_would_take(settings: Settings) -> None:
+    """The very checks of a start, but for the port, which a running gateway holds."""
+    from observatory.api import server
+    from observatory.bootstrap import examine
+
+    examine(settings)
+    server.bind(settings.host, 0).close()
 
 
 def _versions() -> Iterator[Finding]:
@@ -81,6 +102,7 @@ def _folder(settings: Settings) -> Iterator[Finding]:
     key = settings.log_key_path
     private = {
         "credentials": folder / "credentials.json",
+        "agents' key": folder / AGENT_FILE,
         "log key": key,
         "last signed": key.with_name(f"{key.name}.signed"),
     }
@@ -92,10 +114,54 @@ def _folder(settings: Settings) -> Iterator[Finding]:
     if (folder / "credentials.json").exists() and not key.exists():
         told = "put it back where log_key says, from where keys are kept; without it nothing is signed"
         yield Finding("log key", False, f"there is none at {key}", told)
+    yield from _bound(folder)
+    yield from _agents(folder)
     writable = os.access(folder, os.W_OK)
     yield Finding(
         "folder rights", writable, "writable" if writable else "not writable", f"run as the owner of {folder}"
     )
+
+
+def _bound(folder: Path) -> Iterator[Finding]:
+    """Keys of bound agents: those that are in order need no line each."""
+    found = (_mode("agents' key", path, 0o600) for path in folder.glob(f"agents/*/{AGENT_FILE}"))
+    yield from (finding for finding in found if not finding.ok)
+
+
+def _agents(folder: Path) -> Iterator[Finding]:
+    """What an agent finds when it is started like this: its own key, or its governor's (S981)."""
+    credentials = folder / "credentials.json"
+    if not credentials.exists():
+        return
+    if not (folder / AGENT_FILE).exists():
+        told = "start the gateway once: it writes the file; until then no agent finds its key"
+        yield Finding("agents' key", False, f"there is no {folder / AGENT_FILE}", told)
+    with suppress(CommandFailed):
+        known = read_credentials(folder) or {}
+        held = [role for role in ("admin", "operator") if os.environ.get(KEY) == known.get(f"{role}_key", "")]
+        if held:
+            told = f"unset {KEY}, or set it to an agent's key: what is started here could govern itself"
+            yield Finding("agents' environment", False, f"{KEY} is the {held[0]}'s key", told)
+    looked = Path(os.environ.get("OBSERVATORY_DATA") or Path.home() / ".observatory").expanduser()
+    if looked.absolute() == folder.absolute() and os.access(credentials, os.R_OK):
+        told = (
+            "run agents as another user, with what `observatory keys bind AGENT --to FOLDER` makes for them"
+        )
+        found = f"agents that run as this user can read {credentials}"
+        yield Finding("agents' environment", True, found, told, warns=True)
+
+
+def _key(settings: Settings) -> Iterator[Finding]:
+    """A log key that cannot be used; of one that others can read its rights are told."""
+    from observatory.daemons.log_key import Keyring
+
+    path = settings.log_key_path
+    if not path.exists() or stat.S_IMODE(path.stat().st_mode) & 0o077:
+        return
+    try:
+        Keyring.open(path, settings.log_key_passphrase)
+    except StartupError as error:
+        yield Finding("log key", False, str(error), "mend it: the gateway does not start like this")
 
 
 def _mode(name: str, path: Path, wanted: int) -> Finding:

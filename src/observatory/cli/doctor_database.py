@@ -36,6 +36,8 @@ class Finding(NamedTuple):
     ok: bool
     found: str
     do: str = ""
+    warns: bool = False
+    """Nothing is broken, but it should be known; only for what is ok."""
 
 
 def database(settings: Settings, is_running: bool) -> Iterator[Finding]:

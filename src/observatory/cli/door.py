@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -58,7 +59,7 @@ def folder_of(data: str | None) -> Path:
 
 def read_credentials(folder: Path) -> dict[str, str] | None:
     try:
-        return msgspec.json.decode((folder / "credentials.json").read_bytes(), type=dict[str, str])
+        found = msgspec.json.decode((folder / "credentials.json").read_bytes(), type=dict[str, str])
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -66,10 +67,14 @@ def read_credentials(folder: Path) -> dict[str, str] | None:
             f"{folder / 'credentials.json'} cannot be read ({error.strerror}); run as its owner"
         ) from None
     except msgspec.MsgspecError:
-        told = (
-            f"{folder / 'credentials.json'} is damaged; remove it and start `observatory serve` for new keys"
-        )
-        raise CommandFailed(told) from None
+        raise CommandFailed(_damaged(folder)) from None
+    if not _is_address(found.get("url", "")):
+        raise CommandFailed(_damaged(folder))
+    return found
+
+
+def _damaged(folder: Path) -> str:
+    return f"{folder / 'credentials.json'} is damaged; remove it and start `observatory serve` for new keys"
 
 
 def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
@@ -89,10 +94,23 @@ def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
             )
         if url and url.rstrip("/") != known["url"].rstrip("/"):
             raise CommandFailed(f"no key for {url}: {folder} is for {known['url']}; give one with --key")
-        url, key = known["url"], key or known[f"{role}_key"]
-    if not url.startswith(("http://", "https://")):
+        key = key or known.get(f"{role}_key")
+        if key is None:
+            raise CommandFailed(f"{folder / 'credentials.json'} has no {role}'s key; give one with --key")
+        url = known["url"]
+    if not _is_address(url):
         raise CommandFailed("the address of a gateway looks like http://127.0.0.1:4800")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise CommandFailed("this cannot be a key: a key is obs_ and signs of ASCII, as it was shown")
     return url.rstrip("/"), key
+
+
+def _is_address(url: str) -> bool:
+    try:
+        httpx2.URL(url)
+        return url.startswith(("http://", "https://")) and urlsplit(url).port != 0
+    except (httpx2.InvalidURL, ValueError):
+        return False
 
 
 def trust_of(gateway: Gateway, url: str) -> Trust:
@@ -180,7 +198,7 @@ class Api:
         code, told = answer.status_code, None
         try:
             told = msgspec.json.decode(answer.content)
-            detail = _faults(told) or str(told.get("detail") or told.get("reason"))
+            detail = str(told.get("detail") or _faults(told) or told.get("reason"))
         except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
             told, detail = None, f"code {code}"
         sentence = detail if self._is_own else f"the Observatory at {self.url} refused: {detail}"
@@ -198,7 +216,7 @@ class Api:
 
 
 def _faults(told: dict[str, Any]) -> str:
-    """Every fault with its path; what was refused for one reason has none."""
+    """Every fault of a message with its path: such an answer has no sentence of its own."""
     faults = told.get("faults") or ()
     listed = "; ".join(f"{fault['path'] or 'the whole'}: {fault['problem']}" for fault in faults)
     return f"{told['reason']}: {listed}" if listed else ""

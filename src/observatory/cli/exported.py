@@ -14,6 +14,7 @@ from observatory.cli import log_check
 from observatory.cli.checking import Found, Leaves, Payloads, unordered
 from observatory.cli.log_check import Held
 from observatory.cli.terminal import Advance, CommandFailed, progress
+from observatory.cli.thought_check import ExportedThoughts
 from observatory.cli.trail import Stored
 from observatory.ledger import export
 from observatory.ledger.export import Digest, Entry, Manifest, Tally
@@ -149,13 +150,16 @@ def entries(path: Path) -> Iterator[list[Entry]]:
 
 
 def check_export(path: Path, kept: Held | None = None) -> tuple[Manifest, Found]:
-    """File, counts and the whole chain of an export, the payloads it carries, and the log made of it."""
+    """File, counts and the whole chain of an export, the payloads and thoughts it carries, and the log made
+    of it."""
     manifest = read_manifest(path)
     claim = log_check.claimed_by(manifest.checkpoint, manifest.vkeys)
     leaves = Leaves(manifest.from_sequence - 1, log_check.sizes(claim, kept or Held()))
     start = GENESIS if manifest.from_sequence == 1 else manifest.after_hash
     check = ChainCheck(manifest.tenant_id, manifest.from_sequence - 1, start)
     tally, archive, foreign = Tally(manifest.from_sequence), Payloads(), None
+    thoughts, broken = ExportedThoughts(), None
+    has_words = manifest.payloads and manifest.from_sequence == 1
     with progress(f"verifying {path.name}", manifest.events) as advance:
         for page in entries(path):
             if not check.feed([(entry.sequence_number, entry.record, entry.leaf_hash) for entry in page]):
@@ -164,6 +168,7 @@ def check_export(path: Path, kept: Held | None = None) -> tuple[Manifest, Found]
                 tally.add(entry)
             leaves.add([_leaf(manifest.tenant_id, entry) for entry in page] if leaves.spans else [])
             foreign = archive.first_foreign(_stored(page)) if manifest.payloads else None
+            broken = thoughts.first_broken(page) if has_words and broken is None else broken
             if foreign is not None:
                 break
             advance(len(page))
@@ -174,6 +179,8 @@ def check_export(path: Path, kept: Held | None = None) -> tuple[Manifest, Found]
     found = archive.found(check.result(head), foreign, leaves.spans)
     if found.first_break is None:
         found.payload_break = unordered(found, manifest.to_sequence, whole)
+    if found.first_break is None and has_words:
+        found.thinking = broken or thoughts.ended(manifest.to_sequence)
     return manifest, found
 
 

@@ -76,6 +76,7 @@ def show(which: Which, *, json: Json = False, gateway: Gateway = ANY) -> None:
 def add(
     name: Annotated[str, Parameter(help="What it is called here.")],
     url: Annotated[str, Parameter(help="https://HOST[:PORT][/PATH]; over http without a path: /v1/logs.")],
+    /,
     *,
     way: Annotated[Way, Parameter(help="http (OTLP/HTTP with protobuf) or grpc.")] = "http",
     start: Annotated[str, Parameter(name="--from", help="now, start, or the first event's number.")] = "now",
@@ -105,7 +106,7 @@ def change(
     which: Which,
     *,
     name: str | None = None,
-    url: str | None = None,
+    url: Annotated[str | None, Parameter(name="--to", help="Where it sends from now on.")] = None,
     way: Way | None = None,
     header: Header = None,
     event: Types = None,

@@ -20,7 +20,8 @@ Limit = Annotated[int, Parameter(help="How many at most.")]
 
 jobs = App(
     name="jobs",
-    help="The schedule: list, show, add, preview, pause, resume, run, runs, next, leader, resign, remove.",
+    help="The schedule: list, show, add, preview, pause, resume, run, runs, next, leader, from-now, resign, "
+    "remove.",
 )
 dead_letters = App(name="dead-letters", help="What was given up on: list, show, retry, discard.")
 
@@ -239,6 +240,23 @@ def leader(*, json: Json = False, gateway: Gateway = ANY) -> None:
         say(f"leader  {lease['holder']}  epoch {lease['epoch']}  last tick {when(lease['last_tick_at'])}")
     say(f"behind  {answer['lag_s']} s", f"next    {when(answer['next_at']) or 'nothing'}")
     say(f"dead letters  {answer['dead_letters']}")
+    if answer["clock"]["status"] != "ok":
+        note(f"clock  {answer['clock']['text']}")
+
+
+@jobs.command(name="from-now")
+def from_now(*, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
+    """After a wrong clock: say that it is right now, and let schedules go on from the present."""
+    with hand(gateway, json) as door:
+        clock = door.ask("GET", "/v1/scheduler")["clock"]
+        if not json:
+            say(f"clock   {clock['text']}")
+        confirm(f"The gateway's clock shows {when(clock['shows'])}. Go on from there?", yes)
+        answer = door.ask("POST", "/v1/scheduler/from-now")
+    if json:
+        show_json(answer)
+        return
+    say(f"schedules go on from now: {answer['jobs']}; waiting runs tried at once: {answer['runs']}")
 
 
 @jobs.command(name="resign")

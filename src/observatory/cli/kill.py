@@ -25,34 +25,45 @@ from observatory.cli.asking import (
     typed,
     when,
 )
-from observatory.cli.door import ANY, Gateway
+from observatory.cli.door import ANY, Api, Gateway
 from observatory.cli.listing import Cell, at, show_rows
 from observatory.cli.stops import engaged, released, scope_of
-from observatory.cli.terminal import Misused, note, say, show_json, show_table
+from observatory.cli.terminal import CommandFailed, Misused, note, say, show_json, show_table
+from observatory.protocol.scopes import COLUMNS
+from observatory.protocol.spelling import are_same
 
 Reason = Annotated[str, Parameter(help="Why; it is kept in the record and shown to the agents.")]
+SHOWN_NAMES = 20
+NOUNS = {"class": "agent type", "cluster": "cluster", "agent": "name"}
 SWITCHES = "`observatory kill list`"
 
-kill = App(name="kill", help="Stop a class, a cluster or everything of the tenant: then list, release.")
+kill = App(
+    name="kill", help="Stop an agent, a class, a cluster or everything of the tenant: then list, release."
+)
 instructions = App(name="instructions", help="What agents of a type work by: list, show, set, rollback.")
 
 
 @kill.default
 def engage(
-    scope: Literal["global", "cluster", "class"],
-    target: Annotated[str | None, Parameter(help="The cluster, or the agent type; none for global.")] = None,
+    scope: Literal["global", "cluster", "class", "agent"],
+    target: Annotated[
+        str | None, Parameter(help="The cluster, the agent type or the agent; none for global.")
+    ] = None,
     *,
     reason: Reason,
+    force: Annotated[bool, Parameter(negative=(), help="Also for a name no agent has yet.")] = False,
     yes: Yes = False,
     json: Json = False,
     gateway: Gateway = ANY,
 ) -> None:
     """Engage a kill-switch: essential traffic passes, all else of its scope is held, none is lost."""
     if (scope == "global") != (target is None):
-        raise Misused("name the cluster or the agent type to stop; global has no name")
+        raise Misused("name the cluster, the agent type or the agent to stop; global has no name")
     name = target or "global"
     must_be_asked(f"Stop {name}?", yes)
     with hand(gateway, json, "admin") as door:
+        if target is not None and not force:
+            _must_be_known(door, scope, target)
         armed = door.ask("POST", "/v1/kill-switch", {"scope": scope, "target": target, "reason": reason})
         reach = armed["would_hold"]
         question = f"Stop {scope_of(armed)}: {reach['agents']} agents in {reach['sessions']} sessions?"
@@ -63,6 +74,21 @@ def engage(
         answer = door.ask("POST", path, {"token": half["token"]})
     told = f"{scope_of(answer)} is stopped; {answer['told']} agents are told  {answer['kill_id']}"
     tell(answer, json, told, f"to let it go on: observatory kill release {answer['kill_id']} --reason …")
+
+
+def _must_be_known(door: Api, scope: str, target: str) -> None:
+    """A misspelt name would stop nothing, and look as if it had."""
+    column, noun = COLUMNS[scope], NOUNS[scope]
+    rows = list(door.items("/v1/agents"))
+    names = sorted({row[column] for row in rows if row[column]})
+    taken = names + [row["entity_id"] for row in rows if scope == "agent"]
+    if not any(are_same(name, target) for name in taken):
+        known = f"there are {', '.join(names[:SHOWN_NAMES])}" if names else "there are none yet"
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        raise CommandFailed(
+            f"no agent has the {noun} {target}, nothing was stopped; {known}{more}; "
+            "--force stops it for agents that may come"
+        )
 
 
 @kill.command(name="list")

@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
 from observatory.cli.door import unanswered
+from observatory.cli.duplex_tls import DuplexTlsSocket
 from observatory.cli.terminal import CommandFailed
 from observatory.sdk.client import tls
 from observatory.sdk.credentials import Trust, find_trust
@@ -100,6 +101,8 @@ def feed(
     address = "ws" + url.removeprefix("http") + "/v1/live"
     headers = {"Authorization": f"Bearer {key}"}
     context = tls(url, find_trust() if trust is None else trust) if url.startswith("https:") else None
+    if context is not None:
+        context.sslsocket_class = DuplexTlsSocket
     try:
         connection = connect(
             address,

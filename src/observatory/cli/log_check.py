@@ -1,8 +1,10 @@
 """What a signed checkpoint says of a trail whose every leaf is at hand: root, signature, consistency, tail.
 
-The key is the one that was pinned (`--vkey`); without one it is the trail's own, and that is said. Whoever
-pins a key asks for what it signed: a trail that shows nothing signed, or too little, is broken. An older
-checkpoint that somebody kept (`--checkpoint`) must be the beginning of this very log.
+The key is the one that was pinned (`--vkey`), else the one that lies beside the database; without either it
+is the trail's own, and that is said. Whoever pins a key asks for what it signed: a trail that shows nothing
+signed, or too little, is broken. What was signed last (`log.key.signed`) and an older checkpoint that was
+kept elsewhere (`--checkpoint`) must be the beginning of this very log. Without either nothing outside of the
+trail says how far it reached: then a missing tail was not checked.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ class Held(msgspec.Struct, frozen=True):
 
     keys: tuple[Key, ...] = ()
     older: Checkpoint | None = None
+    noted: Checkpoint | None = None  # what was signed last, as it is noted beside the key
+    beside: tuple[bytes, ...] = ()  # public halves of the key there
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -47,6 +51,7 @@ class LogFound(msgspec.Struct, frozen=True):
     first_break: LogBreak | None = None
     size: int | None = None
     pinned: bool = False
+    is_by_own_key: bool = False  # by the key that lies beside the database
 
 
 def held(vkeys: Sequence[str], checkpoint: Path | None) -> Held:
@@ -94,7 +99,7 @@ def claimed_by(note: str | None, vkeys: Sequence[str]) -> Claimed:
 
 def sizes(claim: Claimed, kept: Held) -> tuple[int, ...]:
     """Of the log, whose roots are needed: the newest checkpoint's first."""
-    found = [one.size for one in (claim.checkpoint, kept.older) if one is not None]
+    found = [one.size for one in (claim.checkpoint, kept.older, kept.noted) if one is not None]
     return tuple(dict.fromkeys(found))
 
 
@@ -103,7 +108,8 @@ def judged(claim: Claimed, kept: Held, spans: Mapping[int, Span], last: int) -> 
     judge = _Judge(claim, kept, spans, last)
     judge.run()
     newest = claim.checkpoint
-    return LogFound(judge.checks, judge.first_break, newest.size if newest else None, bool(kept.keys))
+    size = newest.size if newest else None
+    return LogFound(judge.checks, judge.first_break, size, bool(kept.keys), bool(kept.beside))
 
 
 class _Judge:
@@ -132,20 +138,38 @@ class _Judge:
         if newest is None:
             if self._kept.older is not None:
                 self._say("missing_tail", "There is no checkpoint, and one was kept elsewhere.", 1)
-            return
-        signed = read_checkpoint(self._claim.note or b"", self._kept.keys or self._claim.keys)
+            return self._noted(None)
+        signed = read_checkpoint(self._claim.note or b"", self._keys(newest.origin))
         self._say("signature", signed if isinstance(signed, str) else None, newest.size)
-        self._tail(newest)
+        if newest.size > self._last:
+            self._short(newest.size)
         self._root("log_root", newest, "The log over these events has not the root that was signed.")
         older = self._kept.older
         if older is not None:
             self._older(older, newest)
+        return self._noted(newest)
 
-    def _tail(self, checkpoint: Checkpoint) -> None:
-        told = None
-        if checkpoint.size > self._last:
-            told = f"{checkpoint.size:,} events were signed; the record ends at event {self._last:,}."
+    def _keys(self, origin: str) -> Sequence[Key]:
+        own = [key_of(origin, public) for public in self._kept.beside]
+        return self._kept.keys or [key for key in own if not isinstance(key, str)] or self._claim.keys
+
+    def _short(self, size: int) -> None:
+        told = f"{size:,} events were signed; the record ends at event {self._last:,}."
         self._say("missing_tail", told, self._last + 1)
+
+    def _noted(self, newest: Checkpoint | None) -> None:
+        """Noted before it is kept: it may reach past the newest checkpoint, never past the record."""
+        noted = self._kept.noted
+        if noted is None or self.first_break is not None:
+            return None
+        if newest is not None and noted.origin != newest.origin:
+            told = "What was signed last, as it is noted beside the key, is of another log."
+            return self._say("consistency", told, 1)
+        if noted.size > self._last:
+            return self._short(noted.size)
+        self._say("missing_tail", None, noted.size)
+        told = "The log does not go on from what was signed last, as it is noted beside the key."
+        return self._root("consistency", noted, told)
 
     def _root(self, what: str, checkpoint: Checkpoint, sentence: str) -> None:
         span = self._spans.get(checkpoint.size)
@@ -159,4 +183,6 @@ class _Judge:
         if older.size > self._last:
             told = f"The checkpoint kept covers {older.size:,} events; the record ends at {self._last:,}."
             return self._say("missing_tail", told, self._last + 1)
+        if self.checks["missing_tail"] is None:
+            self._say("missing_tail", None, older.size)
         return self._root("consistency", older, "The log does not go on from the checkpoint that was kept.")

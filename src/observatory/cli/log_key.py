@@ -5,6 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from observatory.cli.access import Json
+from observatory.cli.asking import Yes, confirm
 from observatory.cli.door import ANY, Gateway, api
 from observatory.cli.listing import Cell, at, show_rows
 from observatory.cli.terminal import note, say, show_json
@@ -27,8 +28,9 @@ def show(*, gateway: Gateway = ANY, json: Json = False) -> None:
 
 
 @log_key.command(name="rotate")
-def rotate(*, gateway: Gateway = ANY, json: Json = False) -> None:
+def rotate(*, yes: Yes = False, gateway: Gateway = ANY, json: Json = False) -> None:
     """Make a new key. The next checkpoint of every log is signed by both, then by the new one alone."""
+    confirm("Let a new key sign every log from here on?", yes)
     with api(gateway) as door:
         told = door.ask("POST", "/v1/audit/log/rotate")
     if json:

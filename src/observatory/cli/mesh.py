@@ -1,4 +1,4 @@
-"""`observatory sessions` and `observatory agents`: what there is to act on, newest first."""
+"""`observatory sessions`: what there is to act on, newest first."""
 
 from __future__ import annotations
 
@@ -37,29 +37,6 @@ def sessions(*, limit: Limit = 20, json: Json = False, gateway: Gateway = ANY) -
     ]
     columns = ("SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "ALARM", "LAST SEEN")
     show_table(columns, shown, "there are no sessions yet")
-
-
-def agents(*, limit: Limit = 100, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Agents, the last heard first, and whether they live."""
-    with hand(gateway, json) as door:
-        rows = list(islice(door.items("/v1/agents"), max(limit, 0)))
-    if json:
-        show_json(rows)
-        return
-    shown = [
-        (
-            row["agent_id"],
-            row["agent_type"],
-            row["cluster_id"],
-            row["liveness"],
-            row["state"],
-            row["messages"],
-            when(row["last_seen_at"]),
-        )
-        for row in rows
-    ]
-    columns = ("AGENT", "TYPE", "CLUSTER", "LIVENESS", "STATE", "MESSAGES", "LAST SEEN")
-    show_table(columns, shown, "there are no agents yet")
 
 
 def _alarm(row: dict[str, Any]) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from observatory.cli.refold_insight import InsightRows
-from observatory.cli.refold_relay import RelayRows
+from observatory.cli.refold_relay import NO_LIMIT, RelayRows
 from observatory.cli.refold_thoughts import ThoughtRows
 from observatory.cli.terminal import CommandFailed
-from observatory.gateway import registry
-from observatory.gateway.interceptor import Limits, intercept
+from observatory.gateway import budget, registry
+from observatory.gateway.interceptor import intercept
 from observatory.gateway.passage import Passage
 from observatory.ledger.canonical import sha256_text
 from observatory.ledger.chain import Head
@@ -28,8 +28,8 @@ from observatory.protocol.steps import step_name
 from observatory.rows import Agent, AuditRow, Member, MessageRow, Session, Write
 from observatory.state import Changes, Memory, Principal
 
-# What was accepted under yesterday's limits is not refused under today's.
-NO_LIMIT = Limits(message_bytes=1 << 40)
+# The setting that says up to which event a tenant was imported.
+IMPORTED = "imported"
 _record = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -74,6 +74,17 @@ class Refold:
     def finish(self) -> None:
         """After the last page: CommandFailed for what was promised by none of them."""
         self._thoughts.finish()
+
+    def mark(self, now_ns: int) -> Write:
+        """What says that this was an import: rules, keys, people and inboxes of before are not here."""
+        row = {
+            "tenant_id": self._memory.tenant.tenant_id,
+            "name": IMPORTED,
+            "value": str(self._memory.head.sequence_number),
+            "updated_ns": now_ns,
+            "updated_by": self._sender.key_id,
+        }
+        return Write("knobs", row, key=("tenant_id", "name"))
 
     def saved(self) -> None:
         """Rows just written are not changed any more."""
@@ -191,13 +202,13 @@ class Refold:
         delta = message.log.state_delta if message.log is not None else None
         if delta is not None:
             member.tokens += delta.tokens_consumed or 0
-            total = delta.cumulative_session_cost
-            if total is None and delta.cost is not None:
-                total = member.cost + max(0.0, delta.cost)
-            if total is not None:
+            cost = budget.cost_of(delta, member.cost)
+            if cost is not None:
+                total = delta.cumulative_session_cost
+                total = member.cost + cost if total is None else total
                 session.cost += total - member.cost
-                session.spent += max(0.0, total - member.cost)
-                agent.cost += max(0.0, total - member.cost)
+                session.spent += cost
+                agent.cost += cost
                 member.cost = total
 
     def _apply(self, event: dict[str, Any], changes: Changes) -> None:
@@ -208,6 +219,9 @@ class Refold:
         if kind in ("agent_registered", "schema_violation") and agent_id is not None:
             entity_id = agent_entity_id(memory.tenant.tenant_id, agent_id)
             agent = memory.agents.get(entity_id) or registry.enrol(memory, entity_id, agent_id, observed_ns)
+            if agent.agent_id == entity_id != agent_id:  # its name was learned later than its id
+                agent.agent_id = agent_id
+                memory.touch(agent)
             if kind == "schema_violation":
                 agent.violation_ns = observed_ns
                 memory.touch(agent)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from observatory.gateway import detectors, entropy, facts, loop_alarms, regions
+from observatory.gateway import decision_settings, detectors, entropy, facts, loop_alarms, regions
 from observatory.gateway.passage import Passage
 from observatory.insight.facts import fact_named
 from observatory.protocol.clock import to_ns
@@ -59,6 +59,8 @@ class InsightRows:
             self._found(event, changes)
         if kind == "setting_changed" and body.get("setting") == detectors.NAME:
             self._settle(event, changes)
+        elif kind == "setting_changed" and body.get("setting") == decision_settings.NAME:
+            self._limit(event, changes)
         elif kind == "setting_changed" and body.get("setting") == regions.NAME:
             self._place(event, changes)
         elif kind == "step_reviewed":
@@ -84,6 +86,15 @@ class InsightRows:
             memory.rulebook = msgspec.structs.replace(memory.rulebook, detectors=after)
             memory.tenant.rulebook_version += 1
             self._knob(detectors.NAME, msgspec.json.encode(after).decode(), event, changes)
+
+    def _limit(self, event: Event, changes: Changes) -> None:
+        """What the gateway may decide at a deadline."""
+        memory = self._memory
+        after, _ = decision_settings.merged(memory.rulebook.decisions, event["body"]["after"])
+        if after is not None:
+            memory.rulebook = msgspec.structs.replace(memory.rulebook, decisions=after)
+            memory.tenant.rulebook_version += 1
+            self._knob(decision_settings.NAME, msgspec.json.encode(after).decode(), event, changes)
 
     def _place(self, event: Event, changes: Changes) -> None:
         """Where clusters stand: each event names those it moved."""

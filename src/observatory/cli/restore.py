@@ -9,6 +9,7 @@ Keys, users and passwords are not part of a trail: the first start makes new one
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,7 +26,7 @@ from observatory.gateway import access
 from observatory.ledger.export import Entry, Manifest
 from observatory.ports import Store, Transaction
 from observatory.settings import Settings
-from observatory.state import Wants
+from observatory.state import Changes, Wants
 
 
 def import_(
@@ -103,6 +104,7 @@ def _unit(
             refold.saved()
             advance(len(page))
         refold.finish()
+        transaction.save(memory, Changes(writes=[refold.mark(time.time_ns())]))
         if memory.head.event_hash != manifest.last_hash:
             raise CommandFailed("the export changed while it was read; nothing was imported")
 

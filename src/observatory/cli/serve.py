@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
+from observatory.cli import unfinished
 from observatory.cli.terminal import progress_to, say
 
 
@@ -41,7 +42,9 @@ def serve(
     flags: dict[str, Any] = {"data": data, "port": port, "host": host, "db": db, "bus": bus}
     flags |= {"tls_cert": tls_cert, "tls_key": tls_key, "tls_key_passphrase_file": tls_key_passphrase_file}
     flags |= {"tls_client_ca": tls_client_ca, "tls_client_certs": tls_client_certs}
-    start(settings_module.load(flags), accept_rollback)
+    settings = settings_module.load(flags)
+    unfinished.clear(settings.folder)  # of a backup or restore that was killed
+    start(settings, accept_rollback)
 
 
 def migrate(

@@ -25,9 +25,14 @@ def stopping(door: Api, agent_id: str) -> str | None:
         agent = door.ask("GET", path_of("agents", agent_id))
     except GatewayRefused:
         agent = {}
-    names = {"global": None, "class": agent.get("agent_type"), "cluster": agent.get("cluster_id")}
+    names = {
+        "global": (None,),
+        "class": (agent.get("agent_type"),),
+        "cluster": (agent.get("cluster_id"),),
+        "agent": (agent_id, agent.get("agent_id"), agent.get("entity_id")),
+    }
     for row in rows:
-        if row["target"] == names[row["scope"]]:
+        if row["target"] in names[row["scope"]]:
             return f"{row['kill_id']} stops {scope_of(row)}"
     return None
 

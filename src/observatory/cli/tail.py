@@ -6,12 +6,11 @@ import os
 import sys
 from typing import Annotated, Any, Literal
 
-import msgspec
 from cyclopts import Parameter
 
 from observatory.cli.door import ANY, Gateway, find, trust_of
 from observatory.cli.live import follow, plain
-from observatory.cli.terminal import note, printable, say
+from observatory.cli.terminal import note, printable, say_json
 
 Topic = Literal["messages", "events", "gateway:violations"]
 WORDS = {"messages": "messages", "events": "events", "gateway:violations": "violations"}
@@ -35,7 +34,7 @@ def tail(
             note(f"fell too far behind; going on from number {frame.seq}")
         for raw in frame.items:
             item = plain(raw)
-            say(msgspec.json.encode(item).decode() if json else line_of(item))
+            say_json(item) if json else print(line_of(item), flush=True)
             told += 1
             if count is not None and told >= count:
                 return
@@ -49,7 +48,7 @@ def _message_line(item: dict[str, Any]) -> str:
     told = summary_of(item)
     parts = [
         f"{item['sequence_number']:>8}",
-        told["time"],
+        printable(told["time"]),
         _coloured(item["state"]),
         item["session_id"][:8],
         *(printable(told[name]) for name in ("agent", "what")),

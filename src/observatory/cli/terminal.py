@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from observatory.errors import ObservatoryError
+from observatory.protocol.visible import escaped, visible, visible_line
 
 Advance = Callable[[int], None]
 # An id that somebody may want to paste: a UUID, mostly behind a few letters that say of what.
@@ -34,22 +35,29 @@ class Misused(CommandFailed):
 
 
 def say(*lines: str) -> None:
+    """Results. Names that agents chose are in them: nothing that acts or hides reaches the terminal."""
     for line in lines:
-        print(line, flush=True)
+        print(visible(line), flush=True)
 
 
 def note(line: str) -> None:
     """About the work, not its result: stderr."""
-    print(line, file=sys.stderr, flush=True)
+    print(visible(line), file=sys.stderr, flush=True)
 
 
 def show_json(value: Any) -> None:
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), flush=True)
+    """The value, exactly; what a terminal would obey or hide is written as an escape of JSON."""
+    print(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()), flush=True)
+
+
+def say_json(value: Any) -> None:
+    """One object on a line, as `show_json` otherwise."""
+    print(escaped(msgspec.json.encode(value).decode()), flush=True)
 
 
 def printable(text: str) -> str:
-    """No control characters of an agent's reach the terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    """A line in which an agent's text can neither act nor hide (S1112)."""
+    return visible_line(text)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "") -> None:

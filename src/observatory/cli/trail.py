@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
@@ -64,6 +64,23 @@ class StoredLog(NamedTuple):
     keys: tuple[bytes, ...] = ()
 
 
+class Signed(NamedTuple):
+    """A stored checkpoint, as its row and as its note say it."""
+
+    size: int
+    previous_size: int
+    root: bytes
+    note: bytes
+
+
+class Thinking(NamedTuple):
+    """Some events that tell of thoughts, and rows by the number of the event that tells of each."""
+
+    records: dict[int, bytes]
+    sessions: dict[int, tuple[bytes, int | None]]  # intent, the event that shredded it
+    thoughts: dict[int, tuple[Any, ...]]  # columns as in `THOUGHT`
+
+
 class Trail(Protocol):
     """One open database. Numbers are inclusive."""
 
@@ -80,6 +97,28 @@ class Trail(Protocol):
     def log(self, tenant_id: str) -> StoredLog:
         """Empty of a database from before there was a log."""
 
+    def checkpoints(self, tenant_id: str, end: int) -> Iterator[list[Signed]]:
+        """All up to this size, the smallest first."""
+
+    def thinking(self, tenant_id: str, events: list[int], start: int, end: int) -> Thinking:
+        """These events, and every row of a thought or a session whose number lies within the span."""
+
+    def freeze(self) -> None:
+        """From here on everything is read as of one moment."""
+
+    def table(self, tenant_id: str, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        """Every row of a small table; nothing where this database has no such table."""
+
+    def strays(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Tables with a row of a tenant that has no record, and that tenant; on PostgreSQL what a role that
+        is bound to tenants may see."""
+
+    def archived(self, tenant_id: str) -> tuple[int, int]:
+        """How many rows of messages and of payloads there are, past the head too."""
+
+    def messages(self, tenant_id: str, start: int, end: int) -> dict[int, tuple[Any, ...]]:
+        """What `entries` leave out of a message's row: its dedupe key and its score."""
+
     def close(self) -> None: ...
 
 
@@ -91,9 +130,32 @@ def open_trail(url: str) -> Trail:
     raise CommandFailed("a database URL begins with sqlite:/// or postgresql://")
 
 
+def malformed(url: str) -> str | None:
+    """What SQLite says of the first page that it did not write; of PostgreSQL nothing can be asked here."""
+    if not url.startswith("sqlite:///"):
+        return None
+    path = Path(url.removeprefix("sqlite:///"))
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=10)
+        try:
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return str(error)
+    return None if found == "ok" else " ".join(found.split())[:200]
+
+
 def _spans(start: int, end: int, page: int) -> Iterator[tuple[int, int]]:
     for low in range(start, end + 1, page):
         yield low, min(end, low + page - 1)
+
+
+def _paged(ask: Callable[[int], list[Any]]) -> Iterator[list[Signed]]:
+    low = 0
+    while page := [Signed(*row) for row in ask(low)]:
+        yield page
+        low = page[-1].size
 
 
 def _entry(row: Any, rewrites: dict[int, bytes | None], words: dict[int, bytes]) -> Entry:
@@ -124,6 +186,8 @@ def _lite_columns(row: Any) -> dict[str, Any]:
     found["timestamp"] = from_ns(ts_ns) if type(ts_ns) is int and 0 <= ts_ns < LAST_NS else ts_ns
     if trace_id is not None:
         found["trace_id"] = trace_id
+    else:
+        found["session_key"] = DIFFERS  # no session has that number
     if not is_tenants:
         found["tenant_no"] = DIFFERS
     if not is_messages:
@@ -214,6 +278,46 @@ class SqliteTrail:
         keys = self._ask(_LOG_KEYS.replace("$1", "?"), (tenant_id,))
         return _stored_log(notes, keys)
 
+    def checkpoints(self, tenant_id: str, end: int) -> Iterator[list[Signed]]:
+        return _paged(lambda low: self._ask(_lite(_CHECKPOINTS), (tenant_id, low, end)))
+
+    def thinking(self, tenant_id: str, events: list[int], start: int, end: int) -> Thinking:
+        if not self._ask(_LITE_THOUGHTS):
+            return Thinking({}, {}, {})
+        base, own = self._base(tenant_id), (tenant_id, start, end)
+        keys = json.dumps([base + number for number in events])
+        sql = "SELECT key - ?, record FROM audit_log WHERE key IN (SELECT value FROM json_each(?))"
+        records = self._ask(sql, (base, keys))
+        sessions = self._ask(_lite(_SESSIONS.format("CAST(intent AS BLOB)")), own)
+        return _thinking(records, sessions, self._ask(_lite(_THOUGHTS), own))
+
+    def freeze(self) -> None:
+        self._ask("BEGIN")
+        self._ask("SELECT 1 FROM chain_heads")
+
+    def table(self, tenant_id: str, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        if self._ask("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)):
+            try:
+                yield from self._connection.execute(_rows_of(name, columns).replace("$1", "?"), (tenant_id,))
+            except sqlite3.Error as error:
+                raise CommandFailed(f"the table {name} cannot be read: {error}") from None
+
+    def strays(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        have = {row[0] for row in self._ask("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return [(name, row[0]) for name in names if name in have for row in self._ask(_STRAY.format(name))]
+
+    def archived(self, tenant_id: str) -> tuple[int, int]:
+        base = self._base(tenant_id)
+        span = (base, base + (1 << SEQ_BITS))
+        messages = self._ask("SELECT count(*) FROM messages WHERE key > ? AND key < ?", span)
+        payloads = self._ask("SELECT count(*) FROM payloads WHERE key > ? AND key < ?", span)
+        return messages[0][0], payloads[0][0]
+
+    def messages(self, tenant_id: str, start: int, end: int) -> dict[int, tuple[Any, ...]]:
+        base = self._base(tenant_id)
+        sql = "SELECT key - ?, dedupe, entropy FROM messages WHERE key BETWEEN ? AND ?"
+        return {row[0]: row[1:] for row in self._ask(sql, (base, base + start, base + end))}
+
     def close(self) -> None:
         self._connection.close()
 
@@ -291,11 +395,84 @@ class PostgresTrail:
         notes = self._ask(tenant_id, _CHECKPOINT, tenant_id)
         return _stored_log(notes, self._ask(tenant_id, _LOG_KEYS, tenant_id))
 
+    def checkpoints(self, tenant_id: str, end: int) -> Iterator[list[Signed]]:
+        return _paged(lambda low: self._ask(tenant_id, _CHECKPOINTS, tenant_id, low, end))
+
+    def thinking(self, tenant_id: str, events: list[int], start: int, end: int) -> Thinking:
+        sql = (
+            "SELECT sequence_number, record FROM audit_events "
+            "WHERE tenant_id = $1 AND sequence_number = ANY($2)"
+        )
+        records = self._ask(tenant_id, sql, tenant_id, events)
+        own = (tenant_id, start, end)
+        sessions = self._ask(tenant_id, _SESSIONS.format("convert_to(intent, 'UTF8')"), *own)
+        return _thinking(records, sessions, self._ask(tenant_id, _THOUGHTS, *own))
+
+    def freeze(self) -> None:
+        """Every question from here on is a savepoint of this transaction."""
+        self._loop.run_until_complete(
+            self._connection.transaction(isolation="repeatable_read", readonly=True).start()
+        )
+
+    def table(self, tenant_id: str, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        if self._ask(tenant_id, "SELECT to_regclass($1)", name)[0][0] is not None:
+            yield from map(tuple, self._ask(tenant_id, _rows_of(name, columns), tenant_id))
+
+    def strays(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        have = self._ask("", "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        known = {row[0] for row in have}
+        return [
+            (name, row[0]) for name in names if name in known for row in self._ask("", _STRAY.format(name))
+        ]
+
+    def archived(self, tenant_id: str) -> tuple[int, int]:
+        messages = self._ask(tenant_id, "SELECT count(*) FROM messages WHERE tenant_id = $1", tenant_id)
+        payloads = self._ask(tenant_id, "SELECT count(*) FROM payloads WHERE tenant_id = $1", tenant_id)
+        return messages[0][0], payloads[0][0]
+
+    def messages(self, tenant_id: str, start: int, end: int) -> dict[int, tuple[Any, ...]]:
+        sql = (
+            "SELECT sequence_number, dedupe, entropy FROM messages "
+            "WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"
+        )
+        return {row[0]: tuple(row)[1:] for row in self._ask(tenant_id, sql, tenant_id, start, end)}
+
     def close(self) -> None:
         self._loop.run_until_complete(self._connection.close())
         self._loop.close()
 
 
+def _lite(sql: str) -> str:
+    return sql.replace("$1", "?").replace("$2", "?").replace("$3", "?")
+
+
+def _rows_of(name: str, columns: tuple[str, ...]) -> str:
+    """Names of ours, never of a stranger's."""
+    return f"SELECT {', '.join(columns)} FROM {name} WHERE tenant_id = $1"  # noqa: S608
+
+
+def _thinking(records: list[Any], sessions: list[Any], thoughts: list[Any]) -> Thinking:
+    return Thinking(
+        {row[0]: bytes(row[1]) for row in records},
+        {row[0]: (row[1], row[2]) for row in sessions},
+        {row[0]: tuple(row)[1:] for row in thoughts},
+    )
+
+
+THOUGHT = (
+    "session_id", "record_index", "record_id", "task_id", "type", "author", "created_at", "refs", "event_ids",
+    "predecessor_chain_hash", "content", "content_hash", "parent_chain_hash", "chain_hash", "shredded_by",
+    "audit_event_id",
+)  # fmt: skip
+_THOUGHTS = (
+    "SELECT sequence_number, session_id, record_index, record_id, task_id, type, author, created_at, refs, "
+    "event_ids, predecessor_chain_hash, content, content_hash, parent_chain_hash, chain_hash, shredded_by, "
+    "audit_event_id FROM thought_records WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"
+)
+_SESSIONS = (
+    "SELECT sequence_number, {}, intent_shredded_by FROM thought_sessions "
+    "WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"
+)
 # One statement, one snapshot: a running gateway cannot move the head between its two reads.
 _LITE_HEADS = """
 SELECT h.tenant_id, h.sequence_number, h.event_hash, coalesce((SELECT max(a.key) FROM audit_log a
@@ -360,5 +537,10 @@ UNION ALL SELECT sequence_number, convert_to(intent, 'UTF8') FROM thought_sessio
 WHERE tenant_id = $1 AND sequence_number BETWEEN $2 AND $3"""
 _LITE_LOG = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'log_keys')"
 _PG_LOG = "SELECT to_regclass('checkpoints'), to_regclass('log_keys')"
+_STRAY = "SELECT tenant_id FROM {} WHERE tenant_id NOT IN (SELECT tenant_id FROM chain_heads) LIMIT 1"
 _CHECKPOINT = "SELECT note FROM checkpoints WHERE tenant_id = $1 ORDER BY size DESC LIMIT 1"
+_CHECKPOINTS = (
+    "SELECT size, previous_size, root, note FROM checkpoints "
+    "WHERE tenant_id = $1 AND size > $2 AND size <= $3 ORDER BY size LIMIT 500"
+)
 _LOG_KEYS = "SELECT public_key FROM log_keys WHERE tenant_id = $1 ORDER BY since DESC"

@@ -16,18 +16,25 @@ import msgspec
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
-from observatory.cli import evidence, log_check, looking
+from observatory.cli import evidence, log_check, looking, signed_marks, state_check
 from observatory.cli.checking import Found, PayloadBreak, Segment, check_range
+from observatory.cli.checkpoint_check import check_stored
 from observatory.cli.door import Gateway, door_of
 from observatory.cli.exported import check_export
 from observatory.cli.log_check import LOG_CHECKS, Claimed, Held, LogBreak, LogFound
+from observatory.cli.state_words import StateReport
 from observatory.cli.terminal import CommandFailed, progress, say, show_json
-from observatory.cli.trail import TrailHead, open_trail
+from observatory.cli.thought_check import check_rows
+from observatory.cli.trail import TrailHead, malformed, open_trail
 from observatory.ledger.verify import Break
 
-CHECKS = ("density", "chain", "record", "leaf", "columns", "payloads", "head", *LOG_CHECKS)
+ARCHIVE = ("columns", "payloads", "thoughts")
+CHECKS = ("density", "chain", "record", "leaf", *ARCHIVE, "head", *LOG_CHECKS, "checkpoints")
 WORDS = {True: "held", False: "BROKEN", None: "not checked"}
 PIN = "by the key inside {what}: pin it with --vkey"
+OWN = "by the key beside the database"
+NO_MARK = "nothing outside of it says how far it was signed: bring --checkpoint"
+STATE = "--state is of a whole database: name it by --data or --db, without --from, --to, --export and --url"
 WHOLE = "--vkey and --checkpoint are held against the whole log; leave --from, --to and --url out"
 GONE = "a source is named once: FILE or ADDRESS, or one of --data, --db, --export and --url"
 
@@ -47,8 +54,10 @@ class Report(msgspec.Struct, kw_only=True):
     payloads_shredded: int = 0
     signed_size: int | None = None
     pinned: bool = False
+    own_key: bool = False
     first_break: dict[str, Any] | None = None
     seconds: float = 0.0
+    state: StateReport | None = None  # of --state
 
 
 def verify(
@@ -70,6 +79,9 @@ def verify(
     to: Annotated[int | None, Parameter(help="Last sequence number; without it: the head.")] = None,
     workers: Annotated[int, Parameter(help="Processes to share the work.")] = 2,
     payloads: Annotated[bool, Parameter(help="Also check the archived bytes.")] = True,
+    state: Annotated[
+        bool, Parameter(negative=(), help="Also recompute what the windows show, and compare each row.")
+    ] = False,
     vkey: Annotated[
         list[str] | None, Parameter(help="The log's verification key, held from elsewhere.", negative=())
     ] = None,
@@ -90,6 +102,8 @@ def verify(
         raise CommandFailed("this is verified as a whole; leave --from and --to out")
     if (vkey or checkpoint) and (from_ != 1 or to is not None or url is not None):
         raise CommandFailed(WHOLE)
+    if state and (source is not None or export is not None or url is not None or (from_, to) != (1, None)):
+        raise CommandFailed(STATE)
     kept = log_check.held(vkey or (), checkpoint)
     if export is not None and evidence.is_bundle(export):
         return evidence.verify(export, vkey or (), kept, as_json=json)
@@ -103,17 +117,74 @@ def verify(
         where = Gateway(url=url, key=key, ca=ca, cert=cert, cert_key=cert_key)
         reports = [_by_gateway(where, tenant, (from_, to))]
     else:
-        place = settings_module.load({"data": data, "db": db}).database_url
-        reports = [
-            of_database(place, head, claim, kept, (from_, to), workers, payloads)
-            for head, claim in heads(place, tenant)
-        ]
+        settings = settings_module.load({"data": data, "db": db})
+        # Of a database that is named alone the folder that is the default may be another deployment's.
+        marks = signed_marks.beside(settings, is_certain=db is None or data is not None)
+        place = settings.database_url
+        reports = of_folder(place, marks, tenant, kept, (from_, to), workers, payloads)
+        if state:
+            reports = [_with_state(place, report) for report in reports]
+        if (from_, to) == (1, None) and all(report.valid for report in reports):
+            _refuse_malformed(place)
     if json:
         show_json({"valid": all(report.valid for report in reports), "tenants": reports})
     else:
         for report in reports:
             _show(report)
     return 0 if all(report.valid for report in reports) else 2
+
+
+def _with_state(place: str, report: Report) -> Report:
+    """Of a record that is broken nothing can be recomputed."""
+    if not report.valid:
+        return report
+    found = state_check.check(place, report.tenant_id)
+    return msgspec.structs.replace(report, state=found, valid=found.held)
+
+
+def _refuse_malformed(place: str) -> None:
+    """Pages of tables that no check reads, too: what stands there is nobody's word."""
+    problem = malformed(place)
+    if problem is not None:
+        raise CommandFailed(
+            f"the record can be read, but the database has malformed pages, so it is not verified: {problem}"
+        )
+
+
+def of_folder(
+    place: str,
+    marks: signed_marks.Beside,
+    tenant: str | None,
+    kept: Held,
+    span: tuple[int, int | None],
+    workers: int,
+    payloads: bool,
+) -> list[Report]:
+    """`marks` were read before: of a running gateway whatever was noted by then is in the record."""
+    found = []
+    for head, claim in heads(place, tenant):
+        origin = None if claim.checkpoint is None else claim.checkpoint.origin
+        held = marks.held(kept, head.tenant_id, origin) if span == (1, None) else kept
+        found.append(of_database(place, head, claim, held, span, workers, payloads))
+    there = {report.tenant_id for report in found}
+    gone = [] if tenant is not None else [name for name in marks.expected if name not in there]
+    return [*found, *(_gone(name, marks.marks[name].size) for name in gone)]
+
+
+def _gone(tenant_id: str, size: int) -> Report:
+    """Its log was signed, and the database does not even know the tenant."""
+    sentence = f"{size:,} events of {tenant_id} were signed; this database has no such tenant."
+    return Report(
+        tenant_id=tenant_id,
+        valid=False,
+        events_verified=0,
+        from_sequence=1,
+        to_sequence=0,
+        first_hash=None,
+        last_hash=None,
+        checks=dict.fromkeys(CHECKS) | {"missing_tail": False},
+        first_break={"sequence_number": 1, "what": "missing_tail", "sentence": sentence},
+    )
 
 
 def heads(source: str, tenant: str | None) -> list[tuple[TrailHead, Claimed]]:
@@ -155,8 +226,17 @@ def of_database(
     if broken is None and asked is None and head.last_row > head.sequence_number:
         sentence = f"Rows go on to event {head.last_row}, past the head, which is {head.sequence_number}."
         broken = Break(head.sequence_number + 1, "head", sentence)
+    if broken is None and payloads and span == (1, None):
+        found.thinking = check_rows(source, head.tenant_id, found.thoughts, last)
+        broken = found.thinking if isinstance(found.thinking, LogBreak) else None
     by_size = dict(zip(sizes, found.spans, strict=True))
     log = log_check.judged(claim, kept, by_size, head.sequence_number)
+    if broken is None and log.first_break is None and claim.checkpoint is not None and span == (1, None):
+        publics = (*(key.public for key in claim.keys), *kept.beside)
+        stored = check_stored(source, head.tenant_id, last, publics)
+        first_break = stored if isinstance(stored, LogBreak) else None
+        held = False if first_break is not None else stored or None
+        log = msgspec.structs.replace(log, checks=log.checks | {"checkpoints": held}, first_break=first_break)
     seconds = time.perf_counter() - begun
     return _report(found, broken, log, head.tenant_id, (start, last), payloads, seconds)
 
@@ -171,7 +251,8 @@ def _of_export(path: Path, tenant: str | None, kept: Held) -> Report:
     log = log_check.judged(claim, kept, by_size, manifest.to_sequence)
     span = (manifest.from_sequence, manifest.to_sequence)
     seconds = time.perf_counter() - begun
-    return _report(found, found.first_break, log, manifest.tenant_id, span, manifest.payloads, seconds)
+    broken = found.first_break or (found.thinking if isinstance(found.thinking, LogBreak) else None)
+    return _report(found, broken, log, manifest.tenant_id, span, manifest.payloads, seconds)
 
 
 def _of_gateway(gateway: Gateway, tenant: str | None, kept: Held) -> Report:
@@ -200,6 +281,7 @@ def _report(
     broken = broken or log.first_break
     checks = {name: getattr(result.held, name, None) for name in CHECKS} | log.checks
     checks["payloads"] = (found.payload_break is None) if payloads and result.events_verified else None
+    checks["thoughts"] = None if isinstance(found.thinking, LogBreak) else found.thinking
     if broken is not None and broken.what in checks:
         checks[broken.what] = False
     return Report(
@@ -215,6 +297,7 @@ def _report(
         payloads_shredded=found.shredded,
         signed_size=log.size,
         pinned=log.pinned,
+        own_key=log.is_by_own_key,
         first_break=None
         if broken is None
         else {"sequence_number": broken.sequence_number, "what": broken.what, "sentence": broken.sentence},
@@ -239,10 +322,10 @@ def _by_gateway(where: Gateway, tenant: str | None, span: tuple[int, int | None]
 def _show(report: Report) -> None:
     span = f"{report.from_sequence:,}–{report.to_sequence:,}"
     rate = report.events_verified / report.seconds if report.seconds else 0
-    if report.valid:
+    if report.first_break is None:
         told = f"{report.tenant_id}: valid, {report.events_verified:,} events ({span})"
         say(f"{told} in {report.seconds:.2f} s, {rate:,.0f} events/s")
-    elif report.first_break is not None:
+    else:
         number, sentence = report.first_break["sequence_number"], report.first_break["sentence"]
         say(f"{report.tenant_id}: BROKEN at event {number:,}: {sentence}")
         say(f"  {report.events_verified:,} events before it were verified")
@@ -253,7 +336,22 @@ def _show(report: Report) -> None:
         if name == "head" and report.checks[name] and report.last_hash:
             more = f"  event {report.to_sequence:,}, {report.last_hash}"
         if name == "signature" and report.checks[name] and not report.pinned:
-            more = f"  {PIN.format(what='the trail')}"
+            more = f"  {OWN}" if report.own_key else f"  {PIN.format(what='the trail')}"
+        if name == "missing_tail" and report.checks[name] is None and report.signed_size is not None:
+            more = f"  {NO_MARK}"
         if name == "log_root" and report.checks[name] and report.signed_size is not None:
             more = f"  {report.signed_size:,} events are under a signed checkpoint"
         say(f"  {name:<12} {WORDS[report.checks[name]]}{more}")
+    if report.state is not None:
+        _show_state(report.tenant_id, report.state)
+
+
+def _show_state(tenant_id: str, state: StateReport) -> None:
+    rows = sum(state.tables.values())
+    if state.held:
+        told = f"{tenant_id}: state held, {rows:,} rows of {len(state.tables)} tables recomputed"
+        say(f"{told} from {state.events:,} events in {state.seconds:.2f} s")
+    else:
+        say(f"{tenant_id}: STATE DIFFERS: {state.sentence}")
+    for one in state.not_checked:
+        say(f"  not checked  {one}")

@@ -77,6 +77,7 @@ def show(endpoint: Endpoint, *, json: Json = False, gateway: Gateway = ANY) -> N
 def add(
     name: Annotated[str, Parameter(help="What you call it.")],
     url: Annotated[str, Parameter(help="Where it is told: https://…, or mailto:… for e-mail.")],
+    /,
     *,
     event: Events = (),
     only: Filters = (),

@@ -1,13 +1,16 @@
 """The analyst's keeper: a child process that lives as long as the gateway, started again if it ends.
 
 Law: it never holds the gateway up. What it needs is written to its stdin, never to its command line, where
-everybody could read it; the end of its stdin tells it to go, even when the gateway was killed.
+everybody could read it, nor left in its environment (S1189); the end of its stdin tells it to go, even when
+the gateway was killed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
@@ -16,6 +19,14 @@ from contextlib import suppress
 log = logging.getLogger("observatory.daemons")
 # -P: what lies in the working folder is not taken for a module of ours.
 COMMAND = (sys.executable, "-P", "-m", "observatory.analyst")
+# What a process needs to run as this one does: no setting, no key, nothing that was meant for the gateway.
+KEPT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|MALLOC_\w+|LC_\w+"
+    r"|PYTHON\w+|VIRTUAL_ENV|COVERAGE_\w+|SSL_CERT_(FILE|DIR)|PG(PASSFILE|SERVICEFILE|SSL\w+|TZ|HOST|PORT|USER)"
+)
+# Each thread with a heap of its own keeps what it once needed: two heaps are enough. Who starts the gateway
+# may name another number.
+HEAPS = {"MALLOC_ARENA_MAX": "2"}
 GOODBYE_S = 1.0
 LONGEST_S = 10.0
 HEALTHY_S = 30.0
@@ -57,7 +68,10 @@ class Child:
 
 async def begin(*command: str) -> Process:
     # A session of its own: Ctrl-C in a terminal is for the gateway, which then says goodbye.
-    return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=DEVNULL, start_new_session=True)
+    kept = HEAPS | {name: text for name, text in os.environ.items() if KEPT.fullmatch(name)}
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=DEVNULL, start_new_session=True, env=kept
+    )
 
 
 async def _end(process: Process) -> None:

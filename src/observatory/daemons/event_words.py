@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from observatory.protocol.visible import visible_line
+
 MOST_TITLE = 200
 MOST_VALUE = 300
 # Members of a body that are told, and how they are called; what is not there is left out.
@@ -33,8 +35,8 @@ class Words(NamedTuple):
 
 
 def clean(text: str, most: int = MOST_VALUE) -> str:
-    """One line without control or direction-changing characters, cut."""
-    kept = "".join(one if one.isprintable() else " " for one in text)
+    """One line in which nothing is hidden and nothing turns the writing (S1112), cut."""
+    kept = visible_line(text)
     return kept if len(kept) <= most else kept[: most - 1] + "…"
 
 

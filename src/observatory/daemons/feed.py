@@ -5,8 +5,9 @@ and where it has said nothing for a while the record is asked. Once a second als
 (idle, silent, a violation's end, a wait that ran out). A look that takes long
 is followed by a rest as long, so that a huge graph costs at most half a core and no other topic its pace.
 A follower is handed at most ten frames a second over all its topics, each time the topic that waits longest,
-and always the present state (rules S284–S287, S291). No tenant takes another's place: each has its share of
-topics, and a topic nobody follows makes room for one that somebody wants.
+and always the present state (rules S284–S287, S291). Nobody takes another's place: each tenant has its share
+of topics and each principal of a tenant its own, however many sockets it opens; a topic that is not followed
+makes room for one that is wanted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from observatory.ports import Bus
 log = logging.getLogger("observatory.feed")
 TICK_S = 0.1
 AGAIN_S = 1.0
+TIMER_S = 0.001
 HEARD_S = 0.25  # so long the bus is believed: what it lost is found by then
 REST = 2  # a look takes at most one of so many parts of the time
 REST_AGAIN = 20
@@ -34,6 +36,7 @@ LINGER_S = 30.0  # a topic nobody follows is kept so long, for who comes back
 PATIENCE_S = 5.0  # so long a topic may fail before its followers are sent away
 MOST_CHANNELS = 1_000
 MOST_OF_TENANT = 200
+MOST_OF_PRINCIPAL = 40
 BIG = 1_000  # records; more are compared beside the event loop
 Clock = Callable[[], int]
 
@@ -64,8 +67,10 @@ class Kept:
 class Follower:
     """One client: of each of its topics the turn it heard last, and nothing else."""
 
-    def __init__(self, kept: Sequence[Kept], clock: Clock, after: int | None, pace: Pace) -> None:
-        self.wake = asyncio.Event()
+    def __init__(
+        self, kept: Sequence[Kept], clock: Clock, after: int | None, pace: Pace, who: str = ""
+    ) -> None:
+        self.wake, self.who = asyncio.Event(), who
         self._clock = clock
         self._kept = list(kept)
         self._after = after
@@ -80,7 +85,8 @@ class Follower:
         pace.arrive(loop.time())
         while True:
             if (left := pace.due - loop.time()) > 0:
-                await asyncio.sleep(left)
+                # The loop's timers count whole milliseconds: less than one would be spun away.
+                await asyncio.sleep(max(left, TIMER_S))
                 continue  # a timer may be a moment early
             self.wake.clear()
             made = self._made()
@@ -128,10 +134,12 @@ class Feed:
         clock: Clock,
         most: int = MOST_CHANNELS,
         most_of_tenant: int = MOST_OF_TENANT,
+        most_of_principal: int = MOST_OF_PRINCIPAL,
     ) -> None:
         self._heads, self._bus, self._clock = heads, bus, clock
         self._heard: dict[str, tuple[int, float]] = {}  # how far a tenant's record reaches, and since when
         self._most, self._most_of_tenant = most, most_of_tenant
+        self._most_of_principal = most_of_principal
         self._kept: dict[tuple[str, str], Kept] = {}
         self._wanted = asyncio.Event()
         self._looks = Looks("feed")
@@ -162,17 +170,22 @@ class Feed:
         source_of: Callable[[str], Source],
         after: int | None,
         pace: Pace | None = None,
+        who: str = "",
     ) -> AsyncIterator[Follower]:
-        """FeedFull when there are too many topics; one that is followed already costs nothing."""
+        """FeedFull when there are too many topics; one that is followed already costs nothing.
+
+        `who`: the principal, the same for all its sockets.
+        """
         pace = pace or Pace()
         await pace.wish()
+        self._check_share(tenant_id, topics, who)
         left = self._make_room(tenant_id, topics)
         mine = []
         for topic in topics:
             if (tenant_id, topic) not in self._kept:
                 self._kept[tenant_id, topic] = Kept(Channel(tenant_id, topic, source_of(topic)))
             mine.append(self._kept[tenant_id, topic])
-        follower = Follower(mine, self._clock, after, pace)
+        follower = Follower(mine, self._clock, after, pace, who)
         for one in mine:
             one.followers.add(follower)
         self._wanted.set()
@@ -185,6 +198,15 @@ class Feed:
                 one.followers.discard(follower)
                 one.left = asyncio.get_running_loop().time()
             self._wanted.set()
+
+    def _check_share(self, tenant_id: str, topics: Sequence[str], who: str) -> None:
+        followed = {
+            topic
+            for (owner, topic), kept in self._kept.items()
+            if owner == tenant_id and any(one.who == who for one in kept.followers)
+        }
+        if who and len(followed.union(topics)) > self._most_of_principal:
+            raise FeedFull("you follow as many topics as one may; close some of them and try again")
 
     def _make_room(self, tenant_id: str, topics: Sequence[str]) -> list[Kept]:
         """Those let go for these topics, the ones left longest ago first; nothing when there is no room."""

@@ -91,6 +91,11 @@ class Hooks:
         self._calls: Counter[tuple[str, str]] = Counter(dict.fromkeys(USUAL, 0))
         self._repeats = 0
 
+    async def is_open(self, hook_id: str) -> bool:
+        """Whether there is anything to be called under this name now."""
+        hook = await self._rows.hook_by_id(hook_id) if is_one(hook_id) else None
+        return hook is not None and hook["state"] == "active"
+
     async def call(
         self, hook_id: str, headers: Headers, body: bytes, caller: str, may_pass: Callable[[str], bool]
     ) -> Reply:

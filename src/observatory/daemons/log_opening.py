@@ -59,6 +59,14 @@ def key_row(origin: str, public_key: bytes) -> KeyRow:
     return KeyRow(note.key_id(origin, public_key).hex(), public_key, note.vkey(origin, public_key))
 
 
+def _of_another(mark: Mark | None, origin: str) -> Refusal | None:
+    """A mark of another log says nothing of this one: whoever changed its name would have turned it off."""
+    if mark is None or mark.origin == origin:
+        return None
+    told = "what is noted beside the key as signed last is of a log with another name: was log_name changed?"
+    return Refusal("marks", f"{told} Set it back, or {ACCEPT}")
+
+
 class Witnesses(Protocol):
     """Those who cosigned our logs: what they saw was signed, whatever was restored here."""
 
@@ -112,7 +120,7 @@ class Opener:
         mark = await asyncio.to_thread(self.marks.of, tenant_id)
         known = Known(edge, root, keys, since, mark.size if mark else 0)
         try:
-            lost = await self._lost(tenant_id, known, mark)
+            lost = _of_another(mark, origin) or await self._lost(tenant_id, known, mark)
             if lost is None and self.witnesses is not None:
                 for seen in await self.witnesses.heads(tenant_id):
                     lost = await self._lost(tenant_id, known, seen)

@@ -26,7 +26,7 @@ from observatory.ports import Notice
 
 log = logging.getLogger("observatory.analyst")
 PAGE = 500
-LOOK_S = 0.075
+LOOK_S = 0.2  # a quiet record is folded a few messages at a time, not each by itself
 LONGEST_S = 5.0
 LOST_S = 1.0  # rest of a tenant another analyst is folding, or is to be given the chance to
 IDLE_S = 5.0  # a claim is given up when nothing was folded for so long

@@ -18,11 +18,11 @@ import msgspec
 from observatory.daemons import home
 from observatory.daemons.measures import Measure
 from observatory.errors import ObservatoryError
-from observatory.gateway import breaker, reaping, router
-from observatory.gateway.registry import TIMES, addresses_of
+from observatory.gateway import addresses, breaker, grants, reaping
+from observatory.gateway.registry import NAMED, TIMES, addresses_of
 from observatory.ports import Backlog
 from observatory.rows import Agent
-from observatory.state import Act, Verdict
+from observatory.state import Act, Rulebook, Verdict
 
 log = logging.getLogger("observatory.reaper")
 # So many of a tenant at a time; the rest is found again at the next look.
@@ -31,8 +31,6 @@ MOST = 2_000  # of all backlogs together: far below what the queue takes
 ROOMS_AT_ONCE = 100
 HAND_ON_S = 1.0
 SHORTEST_S = 0.05
-# What tells where an agent can be reached.
-NAMED = ("agent_no", "entity_id", "agent_id", "agent_type", "cluster_id", "capabilities")
 
 
 class Home(home.Home, Protocol):
@@ -74,8 +72,11 @@ class Kept:
 
 
 class Reaper:
-    def __init__(self, house: Home, dues: Sequence[Due] = ()) -> None:
-        self._house = house
+    def __init__(
+        self, house: Home, dues: Sequence[Due] = (), believed: Callable[[int], int] = lambda now_ns: now_ns
+    ) -> None:
+        """`believed`: a clock that was set far evicts nobody, ends no decision and shreds nothing (S1164)."""
+        self._house, self._believed = house, believed
         reaping.obey(house.settings)
         self._started_ns = house.clock()
         self._backlogs = home.Watch(house.store)
@@ -101,7 +102,7 @@ class Reaper:
                     continue
                 kept.runs, kept.late_s = kept.runs + 1, late_s
                 try:
-                    await due.call(self._house.clock())
+                    await due.call(self._believed(self._house.clock()))
                 except ObservatoryError as error:  # database away, queue full: found again next time
                     kept.failures += 1
                     log.warning("%s wait: %s", name, error)
@@ -144,7 +145,9 @@ class Reaper:
         """An act for each delivery somebody may be able to take; the lock decides."""
         store, who = self._house.store, self._house.principal_of_house(tenant_id)
         agents = {row["agent_no"]: row for row in await store.rows(tenant_id, "agents")}
-        able = _able(agents.values())
+        settings = await store.rows(tenant_id, "knobs", name=grants.NAME)
+        book = grants.book_of(settings, await store.rows(tenant_id, "grants", removed_ns=None))
+        able = _able(agents.values(), book)
         circuits = {row["capability"]: row for row in await store.rows(tenant_id, "breakers")}
         acts: list[Act] = []
         for part in backlog:
@@ -154,7 +157,7 @@ class Reaper:
                 continue
             takers = able.get(target, set())
             if target.startswith("session:"):
-                takers = await self._present(tenant_id, router.session_of(target))
+                takers = await self._present(tenant_id, addresses.session_of(target))
             # Left with an evicted agent by type or cluster, it is parked when there is nobody else.
             at_least_parked = part.agent_no != 0 and part.address is not None
             if (takers or at_least_parked) and len(acts) < MOST:
@@ -183,13 +186,13 @@ def _name(row: dict[str, Any] | None) -> str | None:
     return None if row is None else row["entity_id"]
 
 
-def _able(rows: Iterable[dict[str, Any]]) -> dict[str, set[int]]:
+def _able(rows: Iterable[dict[str, Any]], book: Rulebook) -> dict[str, set[int]]:
     """Address or entity id -> numbers of the agents in the map that it means."""
     found: dict[str, set[int]] = {}
     for row in rows:
         if row["evicted_ns"] is None:
             agent = Agent(**{name: row[name] for name in NAMED})
-            for address in (*addresses_of(agent), agent.entity_id):
+            for address in (*addresses_of(agent, book), agent.entity_id):
                 found.setdefault(address, set()).add(agent.agent_no)
     return found
 

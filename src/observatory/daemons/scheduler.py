@@ -17,6 +17,7 @@ from observatory.daemons import home
 from observatory.daemons.home import Watch
 from observatory.daemons.leader import Leader
 from observatory.daemons.measures import Measure
+from observatory.daemons.wall_clock import WallClock
 from observatory.errors import ObservatoryError
 from observatory.gateway import firing
 from observatory.insight.schedule import JobRows
@@ -51,8 +52,8 @@ def _shares(acts: Iterable[Act]) -> Iterator[list[Act]]:
 
 
 class Scheduler:
-    def __init__(self, house: Home, rows: JobRows, leader: Leader) -> None:
-        self._house, self._rows, self.leader = house, rows, leader
+    def __init__(self, house: Home, rows: JobRows, leader: Leader, wall: WallClock) -> None:
+        self._house, self._rows, self.leader, self._wall = house, rows, leader, wall
         self._watch = Watch(house.store)
         # Tenant -> its next time, None when it has none; and where its record stood when that was read.
         self._next: dict[str, tuple[int | None, int]] = {}
@@ -78,7 +79,7 @@ class Scheduler:
         if epoch != self._epoch:
             # What another leader left is not known here.
             self._epoch, self._watch, self._next = epoch, Watch(self._house.store), {}
-        if epoch is None:
+        if epoch is None or self._wall.is_parted:
             return False
         await self._learn()
         more, lag_ns = False, 0

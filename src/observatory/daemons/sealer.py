@@ -33,7 +33,7 @@ from observatory.ports import Bus
 from observatory.state import Principal
 
 MANY = 1_000  # so many unsigned events are not waited for
-PACE_S = 0.25  # fewer are, so long: one checkpoint is for all of them
+PACE_S = 0.5  # fewer are, so long: one checkpoint is for all of them
 LOOK_S = 0.5  # rows whose notice was lost
 PROMISED_S = 1.0
 # Of several gateways one seals a tenant as long as it keeps up; who comes second looks again after so long.

@@ -61,6 +61,7 @@ def load(settings: Settings, now_ns: int | None = None) -> Loaded:
     """The files as they are now; Unusable with a sentence when they cannot serve."""
     now_ns = time.time_ns() if now_ns is None else now_ns
     texts = {name: _bytes(name, path) for name, path in paths_of(settings).items()}
+    _refuse_open(paths_of(settings)["tls_key"])
     chain = _certificates("tls_cert", texts["tls_cert"])
     server = read(chain[0])
     if server.not_after_ns < now_ns:
@@ -97,6 +98,12 @@ def _bytes(name: str, path: Path) -> bytes:
     if len(text) > MOST_BYTES:
         raise Unusable(f"{name}: the file {path} is far too long for what it should be")
     return text
+
+
+def _refuse_open(key: Path) -> None:
+    """A group may share a key, as mounted secrets are; one that everybody can open is no secret (S1189)."""
+    if key.stat().st_mode & 0o007:
+        raise Unusable(f"tls_key: everybody on this machine can open {key}; run chmod o= on it")
 
 
 def _certificates(name: str, text: bytes) -> list[bytes]:

@@ -15,6 +15,7 @@ import msgspec
 from observatory.gateway.record import SYSTEM_SESSION, notice, system_trace
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.protocol.answers import Refused
+from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.versions import VersionEntry, VersionStatus, parse_semver
 from observatory.rows import Write
 from observatory.state import Act, Desk, Memory, Principal, Verdict
@@ -112,6 +113,7 @@ def change_role(
         if memory.tenant.access_version != seen:
             return Verdict(409, Refused(reason=STALE, detail="access changed meanwhile; try again"))
         memory.tenant.access_version += 1
+        memory.tenant.rulebook_version += 1  # who has a bound key
         # Acts of this very batch must not pass on what they were allowed before.
         memory.gone_keys.update(doomed, renamed)
         mine = {"tenant_id": who.tenant_id}
@@ -161,6 +163,10 @@ def create_key(who: Principal, row: dict[str, Any], now_ns: int, user_role: str 
         if user is not None and user_role is not None and user["role"] != user_role:
             return Verdict(409, Refused(reason=STALE, detail="the user's role changed meanwhile; try again"))
         memory.tenant.access_version += 1
+        if row["agent_id"] is not None:
+            memory.tenant.rulebook_version += 1
+            bound = memory.rulebook.bound | {agent_entity_id(who.tenant_id, row["agent_id"])}
+            memory.rulebook = msgspec.structs.replace(memory.rulebook, bound=bound)
         made = f"key {row['key_id']} created for the role {row['role']}"
         given = f"key {row['key_id']} may act as {row['role']}"
         events = [
@@ -205,19 +211,23 @@ def sign_in(who: Principal, link_id: str, cookie: dict[str, Any], now_ns: int) -
     )
 
 
-def sign_out(who: Principal, now_ns: int) -> Act:
-    where = {"tenant_id": who.tenant_id, "login_id": who.key_id}
+def sign_out(who: Principal, login_id: str, user_id: str, now_ns: int) -> Act:
+    """The end of a sign-in: by whom it is, or by an admin."""
+    where = {"tenant_id": who.tenant_id, "login_id": login_id}
     writes = [Write("logins", {"ended_ns": now_ns}, where)]
-    return _access(
-        who,
-        now_ns,
-        "user_signed_out",
-        f"{who.user_id} signed out",
-        writes,
-        200,
-        None,
-        {"user_id": who.user_id},
-    )
+    summary = f"{user_id} signed out" if who.user_id == user_id else f"{user_id} was signed out"
+    answer, detail = {"login_id": login_id, "ended": True}, {"user_id": user_id}
+    return _access(who, now_ns, "user_signed_out", summary, writes, 200, answer, detail)
+
+
+def note_use(who: Principal, now_ns: int) -> Act:
+    """A signed-in browser asked for something; no change of access, so no event."""
+    where = {"tenant_id": who.tenant_id, "login_id": who.key_id}
+
+    def decide(desk: Desk) -> Verdict:
+        return Verdict(200, None, [], [Write("logins", {"seen_ns": desk.now_ns}, where)])
+
+    return Act(who, now_ns, decide)
 
 
 def put_versions(
@@ -312,6 +322,8 @@ def _access(
         memory, now_ns = desk.memory, desk.now_ns
         if changes_access:
             memory.tenant.access_version += 1
+        if event_type == "key_revoked":
+            memory.tenant.rulebook_version += 1  # perhaps its agent has no bound key any more
         return Verdict(
             code, answer, [notice(who.tenant_id, event_type, summary, now_ns, who, detail)], writes
         )

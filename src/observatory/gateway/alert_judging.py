@@ -16,7 +16,7 @@ from observatory.gateway.alert_state import SECOND, Standing, Window, step
 from observatory.gateway.alert_telling import Found, Reason, standing_of
 from observatory.protocol.alerting import KINDS, AlertRule
 from observatory.protocol.clock import to_ns
-from observatory.protocol.events import SEVERITY
+from observatory.protocol.events import REFUSALS_COUNTED, SEVERITY
 
 MOST_OPEN = 500
 MOST_SUBJECTS = 10_000  # of a tenant, whose events are counted; the oldest is forgotten
@@ -131,7 +131,7 @@ class Judge:
     @property
     def events(self) -> tuple[str, ...]:
         """Names of the events that are asked for."""
-        return tuple(sorted(self._by_event))
+        return tuple(sorted({*self._by_event, REFUSALS_COUNTED})) if self._by_event else ()
 
     @property
     def severity_min(self) -> int:
@@ -157,7 +157,10 @@ class Judge:
         body = event["body"]
         if is_new:
             self.cursor = number
-        for rule in self._by_event.get(body["event_type"], ()):
+        # Of refusals that are only counted each one weighs as if it had been told.
+        is_count = body["event_type"] == REFUSALS_COUNTED
+        times = body["count"] if is_count else 1
+        for rule in self._by_event.get(body["refused"] if is_count else body["event_type"], ()):
             subject = subject_of(rule, body)
             if subject is None:
                 continue
@@ -166,7 +169,7 @@ class Judge:
                 continue
             at_ns = to_ns(event["observed_timestamp"])
             window = self._window(key, rule.threshold)
-            window.add(at_ns)
+            window.add(at_ns, times)
             if is_new:
                 count = window.count(at_ns, rule.window_s)
                 self._step(rule, subject, Reading(count), at_ns, number, _figures(body))

@@ -10,6 +10,7 @@ holds nothing up: a time in the future counts as no time.
 from __future__ import annotations
 
 from collections import deque
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 from observatory.protocol.alerting import MOST_COUNTED, AlertRule
@@ -62,8 +63,8 @@ class Window:
     def __init__(self, threshold: float = MOST_COUNTED) -> None:
         self._times: deque[int] = deque(maxlen=min(MOST_COUNTED, max(FEW, 2 * int(threshold))))
 
-    def add(self, at_ns: int) -> None:
-        self._times.append(at_ns)
+    def add(self, at_ns: int, times: int = 1) -> None:
+        self._times.extend(repeat(at_ns, min(times, self._times.maxlen or times)))
 
     def count(self, at_ns: int, window_s: int) -> int:
         """How many lie in the window that ends now; others are forgotten, those of a clock set back too."""

@@ -7,10 +7,12 @@ by the clock. Endpoints are named by id only: whom they reach stands in no event
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from observatory.gateway import stating
 from observatory.gateway.record import notice
 from observatory.gateway.staleness import stale
 from observatory.protocol.alerting import DEFAULTS, KINDS, AlertRule, Purpose, plain
@@ -103,18 +105,25 @@ def add(who: Principal, rule: AlertRule, now_ns: int) -> Act:
 
 
 def _made(desk: Desk, who: Principal, rule: AlertRule) -> tuple[Row, Write]:
-    number = desk.append(_told(desk, who, "created", None, rule))
     row = row_of(rule) | {
         "tenant_id": who.tenant_id,
-        "since_seq": number,
+        "since_seq": 0,
         "created_ns": desk.now_ns,
         "created_by": who.entity_id,
         "updated_ns": desk.now_ns,
         "updated_by": who.entity_id,
         "removed_ns": None,
     }
+    row["since_seq"] = _append(desk, who, _told(desk, who, "created", None, rule), row, {})
     desk.memory.rows.setdefault("alert_rules", {})[who.tenant_id, rule.rule_id] = row
     return row, Write("alert_rules", row)
+
+
+def _append(desk: Desk, who: Principal, event: Draft, row: Row, values: Row) -> int:
+    """The event, with what the row is from here on; its number."""
+    now = row | values | {"updated_ns": desk.now_ns, "updated_by": who.entity_id}
+    stating.put_on(event, [stating.row_of("alert_rules", now)])
+    return desk.append(event)
 
 
 def _told(
@@ -151,7 +160,7 @@ def change(who: Principal, rule: AlertRule, now_ns: int, was: str | None = None)
         )
         if after == before:
             return Verdict(200, row)
-        number = desk.append(_told(desk, who, "changed", before, after))
+        number = _append(desk, who, _told(desk, who, "changed", before, after), row, row_of(after))
         return Verdict(200, *_kept(desk, who, row, row_of(after) | {"since_seq": number}))
 
     return Act(who, now_ns, decide, wants_rules(who.tenant_id))
@@ -171,8 +180,9 @@ def remove(who: Principal, purpose: Purpose, rule_id: str, now_ns: int) -> Act:
         row = _find(desk, who, purpose, rule_id)
         if row is None:
             return unknown(purpose)
-        desk.append(_told(desk, who, "removed", rule_of(row), None))
-        _, _, writes = _kept(desk, who, row, {"removed_ns": desk.now_ns})
+        gone = {"removed_ns": desk.now_ns}
+        _append(desk, who, _told(desk, who, "removed", rule_of(row), None), row, gone)
+        _, _, writes = _kept(desk, who, row, gone)
         return Verdict(200, {"rule_id": rule_id, "removed": True}, [], writes)
 
     return Act(who, now_ns, decide, wants_rules(who.tenant_id))
@@ -190,14 +200,26 @@ def mute(who: Principal, purpose: Purpose, rule_id: str, until_ns: int, now_ns: 
         if wanted == 0 and not before.is_muted(desk.now_ns):
             return Verdict(200, row)
         after = msgspec.structs.replace(before, muted_until_ns=wanted)
-        desk.append(_told(desk, who, "muted" if wanted else "unmuted", before, after))
-        return Verdict(200, *_kept(desk, who, row, {"muted_until_ns": wanted}))
+        values, word = {"muted_until_ns": wanted}, "muted" if wanted else "unmuted"
+        _append(desk, who, _told(desk, who, word, before, after), row, values)
+        return Verdict(200, *_kept(desk, who, row, values))
 
     return Act(who, now_ns, decide, wants_rules(who.tenant_id))
 
 
+def _widened(rules: list[Row], endpoint_ids: tuple[str, ...]) -> Iterator[tuple[Row, AlertRule]]:
+    """Rules of the offered set that are not sent to all of these endpoints yet, each as it would be."""
+    offered = {(one.name, one.condition) for one in DEFAULTS}
+    for row in rules:
+        if row["purpose"] == "alert" and (row["name"], row["condition"]) in offered:
+            before = rule_of(row)
+            endpoints = tuple(dict.fromkeys((*before.endpoint_ids, *endpoint_ids)))
+            if endpoints != before.endpoint_ids:
+                yield row, msgspec.structs.replace(before, endpoint_ids=endpoints)
+
+
 def add_defaults(who: Principal, endpoint_ids: tuple[str, ...], now_ns: int) -> Act:
-    """The offered set; what is watched by a rule of its own already is left out."""
+    """The offered set; a rule of it that is there is sent to these endpoints too, what else watches stays."""
 
     def decide(desk: Desk) -> Verdict:
         rules = rules_at(desk, who.tenant_id)
@@ -208,6 +230,11 @@ def add_defaults(who: Principal, endpoint_ids: tuple[str, ...], now_ns: int) -> 
             detail = f"a tenant has at most {MOST_RULES} alert rules and scaling triggers"
             return Verdict(409, Refused(reason="too_many_rules", detail=detail))
         made, writes = [], []
+        for row, after in list(_widened(rules, endpoint_ids)):
+            desk.append(_told(desk, who, "changed", rule_of(row), after))
+            changed, _, changes = _kept(desk, who, row, row_of(after))
+            made.append(changed)
+            writes += changes
         for one in wanted:
             kind = KINDS[one.condition]
             rule = AlertRule(

@@ -1,8 +1,9 @@
 """Who may send what (ruling 13). Runs first: nothing of a message counts before its sender does.
 
 An agent's key sends only as an agent, a bound key only as its own, and never `decision_response` or
-`system_event`: an agent cannot approve itself. People send envelopes only in their own name. Nobody, not even
-an admin, speaks as an agent that is bound to a certificate unless the connection has shown it (S860).
+`system_event`: an agent cannot approve itself. People send envelopes only in their own name, admins also as
+an agent (S1141); `system` is the gateway alone. Without the certificate an agent is bound to, not even an
+admin speaks as it (S860).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
         if principal.role == "agent" and principal.agent_id is None:
             # The certificate says who it is, as a key bound to this agent would.
             passage.principal = msgspec.structs.replace(principal, agent_id=message.sender_id)
-    if principal.role == "admin":
+    if principal.role == "admin" and (agent or principal.key_id.startswith("sys_")):
         return None
     if principal.role == "agent":
         if not agent:
@@ -82,6 +83,24 @@ def uncertified(who: Principal, entity_id: str, memory: Memory, now_ns: int) -> 
     summary = f"refused to take {who.key_id} for an agent that is bound to a certificate: {problem}"
     event = notice(who.tenant_id, "security_violation", summary, now_ns, who, told)
     return Verdict(403, Refused(reason="certificate_required", detail=detail), [event])
+
+
+def is_proven(who: Principal, entity_id: str, memory: Memory) -> bool:
+    """Whether only this agent can have done this: its key is bound to it, or its certificate was shown (any
+    other principal was refused before, see `uncertified`)."""
+    return who.is_bound or (who.role == "agent" and entity_id in memory.rulebook.certificates)
+
+
+def unbound(who: Principal, agent_id: str, memory: Memory, now_ns: int) -> Verdict | None:
+    """The refusal of an agent key that is bound to no agent where one is bound to this agent (S1142)."""
+    entity_id = agent_entity_id(who.tenant_id, agent_id)
+    if who.role != "agent" or entity_id not in memory.rulebook.bound or is_proven(who, entity_id, memory):
+        return None
+    detail = "this agent has a key of its own; only that key, or an admin's, reads and acknowledges its inbox"
+    told = {"permission": "listen", "agent_id": agent_id, "reason": "bound_key_required"}
+    summary = f"{who.key_id} was refused the inbox of {agent_id}, which has a key of its own"
+    event = notice(who.tenant_id, "permission_denied", summary, now_ns, who, told)
+    return Verdict(403, Refused(reason="bound_key_required", detail=detail), [event])
 
 
 def _refusal(passage: Passage, now_ns: int, reason: str, detail: str) -> Verdict:

@@ -2,9 +2,10 @@
 
 Law: under the chain head's lock, so two senders never pass a hard cap together. A message that would pass a
 hard cap is archived as refused, the refusal names the cap, and nothing is added. The first one beyond a soft
-cap is held for a person, once a period. A message costs `state_delta.cost`, else what its cumulative figure
-has grown; one that reports no cost is not judged. A named target has a row in `spend`; `*` gives each session
-or agent its own cap over what it has spent in all. Days and months are UTC. Without budgets: one test.
+cap is held for a person, once a period. A message costs what it says in `state_delta.cost` or what its
+cumulative figure has grown, whichever is more; one that reports neither is not judged. A named target has a
+row in `spend`; `*` gives each session or agent its own cap over what it has spent in all. Days and months are
+UTC. Without budgets: one test.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from typing import Any
 import msgspec
 
 from observatory.gateway.draft import of_message
+from observatory.gateway.parties import is_agent
 from observatory.gateway.passage import Gate, Passage
 from observatory.protocol.answers import Refused
+from observatory.protocol.decision_log import StateDelta
 from observatory.protocol.rulebook import Budget, Period
+from observatory.protocol.spelling import are_same
 from observatory.rows import Write
 from observatory.state import Draft, Memory, Verdict
 
@@ -48,12 +52,14 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     """The stage: refuse, or hold, and add."""
     if not memory.rulebook.budgets:
         return None
-    costs = _costs(passage)
-    if costs is None:
+    log, member = passage.message.log, passage.member
+    delta = log.state_delta if log is not None else None
+    cost = None if delta is None or member is None else cost_of(delta, member.cost)
+    if cost is None:
         return None
     charges = []
     for budget in memory.rulebook.budgets:
-        charge = _charge(budget, passage, memory, costs, now_ns)
+        charge = _charge(budget, passage, memory, cost, now_ns)
         if charge is not None:
             if budget.hard is not None and charge.after > budget.hard:
                 return _exceeded(charge, budget.hard, passage, now_ns)
@@ -82,25 +88,20 @@ def _add(charge: Charge, passage: Passage, memory: Memory, now_ns: int) -> None:
         tally["soft_seq"] = number
 
 
-def _costs(passage: Passage) -> tuple[float, float] | None:
-    """(cost of the step, growth of the cumulative figure); None when the message reports none."""
-    log, member = passage.message.log, passage.member
-    delta = log.state_delta if log is not None else None
-    if delta is None or member is None:
-        return None
+def cost_of(delta: StateDelta, before: float) -> float | None:
+    """What a message adds to what its agent has spent; None when it reports no cost.
+
+    The larger of the step's cost and the growth of the cumulative figure, so that neither hides the other.
+    A figure that falls, or a negative cost, gives nothing back.
+    """
     total, cost = delta.cumulative_session_cost, delta.cost
     if total is None and cost is None:
         return None
-    # A figure that falls, or a negative cost, gives nothing back.
-    growth = None if total is None else max(0.0, total - member.cost)
-    step = growth if cost is None else max(0.0, cost)
-    growth = step if growth is None else growth
-    return min(step or 0.0, MAX_AMOUNT), min(growth or 0.0, MAX_AMOUNT)
+    growth = 0.0 if total is None else total - before
+    return min(max(0.0, growth, cost or 0.0), MAX_AMOUNT)
 
 
-def _charge(
-    budget: Budget, passage: Passage, memory: Memory, costs: tuple[float, float], now_ns: int
-) -> Charge | None:
+def _charge(budget: Budget, passage: Passage, memory: Memory, amount: float, now_ns: int) -> Charge | None:
     """How this message counts for this budget; None when it does not."""
     agent, session, scope, target = passage.agent, passage.session, budget.scope, budget.target
     assert agent is not None and session is not None  # whoever reports costs is an agent in a session
@@ -109,21 +110,20 @@ def _charge(
         who, spent = (
             (session.session_id, session.spent) if scope == "session" else (agent.agent_id, agent.cost)
         )
-        amount = costs[1]
         after = _sum(spent, amount)
         is_new = soft is not None and round(spent, 9) <= soft < after
     else:
         if scope == "session":
             applies = session.session_id == target
         elif scope == "agent":
-            applies = target in (agent.agent_id, agent.entity_id)
+            applies = is_agent(target, agent, memory.tenant.tenant_id)
         else:
-            applies = scope == "tenant" or target in (passage.message.cluster_id, agent.cluster_id)
+            clusters = (passage.message.cluster_id, agent.cluster_id)
+            applies = scope == "tenant" or any(are_same(target, one) for one in clusters)
         if not applies:
             return None
         row = memory.rows["spend"].get(budget.budget_id) if "spend" in memory.rows else None
         spent, period_ns, soft_seq = standing(budget, row, now_ns)
-        amount = costs[0]
         after = _sum(spent, amount)
         is_new = soft is not None and soft_seq is None and after > soft
     return Charge(budget, who, spent, amount, after, period_ns, is_new)

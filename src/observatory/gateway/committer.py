@@ -1,7 +1,8 @@
 """Group commit: doors hand in parcels, a lane turns what waits into one transaction.
 
-Laws: bounded (a full queue answers 429, nothing waits unseen); per tenant in arrival order; an answer
-leaves only after the commit; the bus hears only of committed rows. How a lane works is told in `lane.py`.
+Laws: bounded by count, bytes and time (a full queue answers 429, what waited for too long 503); per tenant in
+arrival order; an answer leaves only after the commit; the bus hears only of committed rows. How a lane works
+is told in `lane.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from observatory.ports import Notice, Writer
 from observatory.state import Submission, Verdict
 
 HALF_OPEN_S = 5.0
+EXPIRY_S = 0.5  # how often it is looked for messages that waited for too long, while any wait
 # A thread keeps the interpreter for so long when others want it. The writing thread must get it back a few
 # times each statement: with Python's 5 ms it would stand in line for longer than it writes.
 SWITCH_S = 0.0005
@@ -49,10 +51,15 @@ class Committer:
         max_messages: int,
         max_bytes: int,
         batch_size: int,
+        max_wait_s: float = 0.0,
         clock: Callable[[], int] = time.time_ns,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`max_wait_s`: a message that waited for longer is answered 503 and not committed; 0: no limit."""
         self.writer, self.service, self.clock = writer, service, clock
         self.max_messages, self.max_bytes, self.batch_size = max_messages, max_bytes, batch_size
+        self.max_wait_s, self._elapsed = max_wait_s, elapsed
+        self._expiry: asyncio.TimerHandle | None = None
         self.counters = Counters()
         self._publish = publish
         self._lanes = [Lane(self, number) for number in range(writer.lanes)]
@@ -66,6 +73,8 @@ class Committer:
 
     async def stop(self) -> None:
         """Take nothing more, commit what waits, answer it, close."""
+        if self._expiry is not None:
+            self._expiry.cancel()
         for lane in self._lanes:
             lane.stop()
         for lane in self._lanes:
@@ -111,13 +120,32 @@ class Committer:
         if not items:
             parcel.finish()
             return parcel.future
+        now = self._elapsed()
         step = max(1, self.batch_size // 2)
         parts = [
-            Part(parcel, i, items[i : i + step], sum(sizes[i : i + step]), judge)
+            Part(parcel, i, items[i : i + step], sum(sizes[i : i + step]), judge, now)
             for i in range(0, len(items), step)
         ]
         self._lanes[self.writer.lane(tenant_id)].put(tenant_id, parts)
+        if self.max_wait_s and self._expiry is None:
+            self._expiry = self._loop.call_later(min(EXPIRY_S, self.max_wait_s), self._expire_again)
         return parcel.future
+
+    def expire(self) -> int:
+        """Answer the messages that waited for too long; how many requests were."""
+        before, parcels = self._elapsed() - self.max_wait_s, list[Parcel]()
+        for lane in self._lanes:
+            parcels += lane.expire(before)
+        for parcel in parcels:
+            parcel.finish()
+        return len(parcels)
+
+    def _expire_again(self) -> None:
+        self._expiry = None
+        self.expire()
+        if any(lane.has_messages for lane in self._lanes):
+            assert self._loop is not None
+            self._expiry = self._loop.call_later(min(EXPIRY_S, self.max_wait_s), self._expire_again)
 
     def done(self, tenant_id: str, sequence: int, parcels: list[Parcel]) -> None:
         assert self._loop is not None

@@ -12,16 +12,20 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway import quotas
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
 from observatory.protocol.answers import Fault, Refused, Rejected
-from observatory.protocol.clock import from_ns
+from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.messages import ActionConfirmation, DecisionRequest, DecisionResponse
+from observatory.protocol.rulebook import DecisionSettings
 from observatory.state import Memory, Verdict
 
 MAY_APPROVE = frozenset({"approver", "operator", "admin"})
 # What an action_confirmation of the asking agent ends.
 CONFIRMABLE = frozenset({"answered", "executing"})
+RISKS = ("low", "medium", "high", "critical")
+SECOND_NS = 1_000_000_000
 Row = dict[str, Any]
 
 
@@ -30,6 +34,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     option_ids: tuple[str, ...]
     requested_by: str
+    key_maker: str | None = None
 
 
 def asked_of(row: Row) -> Asked:
@@ -54,15 +59,63 @@ def _check_request(passage: Passage, payload: DecisionRequest, memory: Memory, n
     if row_of(memory, payload.decision_id) is not None:
         detail = "this decision_id already names a decision; ask under a new one"
         return _refused(passage, now_ns, 409, "decision_exists", detail, payload.decision_id)
+    full = quotas.exceeded(memory, quotas.DECISIONS, passage.agent)
+    if full is not None:
+        return _refused(passage, now_ns, 403, full.reason, full.detail, payload.decision_id)
     faults = []
     option_ids = {option.option_id for option in payload.options}
     if passage.message.sender_type != "agent":
         faults.append(Fault("sender.entity_type", "must be agent: it is agents who request decisions"))
     if len(option_ids) < len(payload.options):
         faults.append(Fault("payload.options", "must have an option_id of its own for each option"))
-    if payload.auto_action is not None and payload.auto_action.option_id not in option_ids:
-        faults.append(Fault("payload.auto_action.option_id", "must be the option_id of one of the options"))
+    faults += deadline_faults(payload, memory.rulebook.decisions, now_ns)
+    faults += auto_faults(payload, memory.rulebook.decisions)
     return _rejected(passage, memory, now_ns, faults) if faults else None
+
+
+def deadline_faults(payload: DecisionRequest, settings: DecisionSettings, now_ns: int) -> list[Fault]:
+    """A person needs time to answer. A deadline in the past is accepted: the request has expired."""
+    if payload.deadline is None:
+        return []
+    ahead_ns = to_ns(payload.deadline) - now_ns
+    if ahead_ns <= 0 or ahead_ns >= settings.min_deadline_s * SECOND_NS:
+        return []
+    return [Fault("payload.deadline", f"must be at least {settings.min_deadline_s} seconds ahead")]
+
+
+def auto_faults(payload: DecisionRequest, settings: DecisionSettings) -> list[Fault]:
+    """Why the gateway may not take the option an agent named for its deadline."""
+    if payload.auto_action is None:
+        return []
+    path = "payload.auto_action.option_id"
+    if settings.auto_risk == "none":
+        return [Fault("payload.auto_action", "this tenant takes no option at a deadline: a person decides")]
+    named = [
+        (place, one)
+        for place, one in enumerate(payload.options)
+        if one.option_id == payload.auto_action.option_id
+    ]
+    if len(named) != 1:
+        return [Fault(path, "must be the option_id of one of the options")]
+    ((place, option),) = named
+    faults = []
+    if settings.auto_needs_default and not option.is_default:
+        faults.append(Fault(path, "must be the option that is marked is_default"))
+    if option.risk_level is None or RISKS.index(option.risk_level) > RISKS.index(settings.auto_risk):
+        problem = f"must be given and at most {settings.auto_risk}: no person looks at it"
+        faults.append(Fault(f"payload.options[{place}].risk_level", problem))
+    return faults
+
+
+def auto_option(payload: DecisionRequest, settings: DecisionSettings, now_ns: int) -> str | None:
+    """The option taken at the deadline, judged again when it is asked: a hold or a rewrite came between.
+
+    A deadline that is over, or so near that no person can answer, ends the request without an answer.
+    """
+    if payload.auto_action is None or payload.deadline is None:
+        return None
+    is_too_near = to_ns(payload.deadline) < now_ns + settings.min_deadline_s * SECOND_NS
+    return None if is_too_near or auto_faults(payload, settings) else payload.auto_action.option_id
 
 
 def _check_response(
@@ -96,8 +149,11 @@ def _may_not_decide(passage: Passage, row: Row | None) -> tuple[str, str] | None
         return "sender_mismatch", "a person decides only in their own name"
     if who.role not in MAY_APPROVE or (who.scopes and "approve" not in who.scopes):
         return "not_allowed", f"the role {who.role}, or this key's scopes, have no permission to approve"
-    if row is not None and asked_of(row).requested_by == who.user_id:
-        return "own_request", "nobody decides what they requested themselves"
+    if row is not None and who.has_requested(asked_of(row).requested_by, asked_of(row).key_maker):
+        return (
+            "own_request",
+            "you requested this, or made the agent's key it was requested with; another person must decide",
+        )
     return None
 
 

@@ -14,11 +14,13 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway import quotas
 from observatory.gateway.decision_rules import (
     CONFIRMABLE,
     Asked,
     Row,
     asked_of,
+    auto_option,
     decided,
     is_its_own,
     is_late,
@@ -31,6 +33,7 @@ from observatory.gateway.draft import of_message
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
 from observatory.protocol.clock import to_ns
+from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.messages import ActionConfirmation, DecisionRequest, DecisionResponse
 from observatory.rows import Write
@@ -41,13 +44,14 @@ ENDS = {"success": "succeeded", "failure": "failed", "rollback": "failed"}
 AUTO = "auto"  # who answered when the deadline did
 
 
-def want(message: Message, wants: Wants) -> None:
+def want(message: Message, tenant_id: str, wants: Wants) -> None:
     """Name the rows a message about a decision needs."""
     if message.envelope is None:
         return
     payload = message.envelope.payload
     if isinstance(payload, DecisionRequest):
         wants.row("decisions", payload.decision_id)
+        wants.waiting.add((quotas.DECISIONS, agent_entity_id(tenant_id, message.sender_id)))
         if message.recipient_type == "user":
             wants.row("users", message.recipient)
     elif isinstance(payload, DecisionResponse):
@@ -116,8 +120,16 @@ def _ask(passage: Passage, payload: DecisionRequest, desk: Desk, number: int) ->
     if known is not None:  # it was held while another request took its id
         desk.append(_stale(passage, desk, payload.decision_id, "already names another decision"))
         return
-    options = Asked(tuple(one.option_id for one in payload.options), passage.principal.entity_id)
-    auto = None if payload.auto_action is None else payload.auto_action.option_id
+    if quotas.exceeded(memory, quotas.DECISIONS, agent) is not None:  # it was held until others had come
+        why = "was not asked: too many decisions of its agent are pending"
+        desk.append(_stale(passage, desk, payload.decision_id, why, "too_many_decisions"))
+        return
+    quotas.note(memory, quotas.DECISIONS, agent.agent_no if agent is not None else 0)
+    options = Asked(
+        tuple(one.option_id for one in payload.options),
+        passage.principal.entity_id,
+        passage.principal.key_maker,
+    )
     row = {
         "tenant_id": memory.tenant.tenant_id,
         "decision_id": payload.decision_id,
@@ -128,8 +140,7 @@ def _ask(passage: Passage, payload: DecisionRequest, desk: Desk, number: int) ->
         "state": "pending",
         "options": msgspec.json.encode(options).decode(),
         "deadline_ns": None if payload.deadline is None else to_ns(payload.deadline),
-        # A rewrite passes no stage: an option it does not offer is not taken.
-        "auto_option": auto if auto in options.option_ids else None,
+        "auto_option": auto_option(payload, memory.rulebook.decisions, desk.now_ns),
         "option_id": None,
         "answered_by": None,
         "answered_ns": None,
@@ -237,6 +248,8 @@ def _end(desk: Desk, row: Row, state: str, session_id: str, who: Principal, what
 
 
 def _change(desk: Desk, row: Row, **values: Any) -> None:
+    if row["state"] == "pending":
+        quotas.note(desk.memory, quotas.DECISIONS, row["agent_no"], -1)
     values["updated_ns"] = desk.now_ns
     where = {name: row[name] for name in ("tenant_id", "decision_id", "state")}
     desk.changes.writes.append(Write("decisions", values, where))
@@ -250,8 +263,8 @@ def _tell(desk: Desk, row: Row, number: int, body: dict[str, Any], message_seq: 
         )
 
 
-def _stale(passage: Passage, desk: Desk, decision_id: str, why: str) -> Draft:
-    detail = {"decision_id": decision_id, "reason": "too_late"}
+def _stale(passage: Passage, desk: Desk, decision_id: str, why: str, reason: str = "too_late") -> Draft:
+    detail = {"decision_id": decision_id, "reason": reason}
     summary = f"{passage.message.message_type} changed nothing: {decision_id} {why}"
     return _event(passage, desk, "message_undeliverable", summary, detail)
 

@@ -35,4 +35,5 @@ def of_message(
     assert session is not None  # placement is an earlier stage
     told = {"message_id": message.message_id, "message_type": message.message_type} | more
     told |= {"sender_id": passage.entity_id, "sender_type": message.sender_type}
+    told |= {"key_id": passage.principal.key_id or None}
     return in_session(session, event_type, summary, detail, now_ns, **told)

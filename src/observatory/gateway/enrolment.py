@@ -12,7 +12,16 @@ from typing import Any
 import msgspec
 
 from observatory.gateway.record import notice
-from observatory.gateway.registry import CHAINED_NS, enrol, is_stopped, leave, put_pulse, recover
+from observatory.gateway.registry import (
+    CHAINED_NS,
+    best_name,
+    enrol,
+    is_stopped,
+    learn_name,
+    leave,
+    put_pulse,
+    recover,
+)
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
@@ -50,13 +59,15 @@ def register(who: Principal, agent_id: str, told: dict[str, str], now_ns: int) -
             return Verdict(403, Refused(reason="not_allowed", detail=detail))
         is_new = agent is None
         if agent is None:
-            agent = enrol(memory, entity_id, agent_id, now_ns)
+            agent = enrol(memory, entity_id, best_name(who, agent_id, entity_id), now_ns)
         events: list[Draft] = []
         writes = []
         changed = {name: told[name] for name in FIELDS if name in told and getattr(agent, name) != told[name]}
         if is_stopped(agent, memory) and not changed.keys().isdisjoint(PLACES):
             detail = "an engaged kill-switch stops this agent; its type and cluster stay until it is released"
             return Verdict(409, Refused(reason="stopped", detail=detail))
+        known_now = learn_name(memory, agent, who, agent_id, now_ns)
+        events += [] if known_now is None else [known_now]
         for name, value in changed.items():
             setattr(agent, name, value)
         if who.is_bound and agent.trust_level != "tenant_verified":
@@ -104,12 +115,14 @@ def beat(who: Principal, agent_id: str, agent_no: int | None, told: dict[str, An
         agent = memory.agents.get(entity_id)
         events, writes = [], []
         if agent is None:
-            agent = enrol(memory, entity_id, agent_id, now_ns)
+            agent = enrol(memory, entity_id, best_name(who, agent_id, entity_id), now_ns)
             events.append(_registered(memory, agent, {}, who, now_ns))
         elif agent.evicted_ns is not None:
             event, write = recover(memory, agent, who, now_ns)
             events.append(event)
             writes.append(write)
+        known_now = learn_name(memory, agent, who, agent_id, now_ns)
+        events += [] if known_now is None else [known_now]
         before = memory.rows.get("pulses", {}).get(agent.agent_no, {})
         status = told.get("status") or before.get("status")
         renewed = {"heartbeat_ns": now_ns, "status": status, "chained_ns": before.get("chained_ns", 0)}

@@ -81,6 +81,7 @@ class _Recipient(NamedTuple):
     members: str  # av.recipient.*, in order, each with its comma
 
 
+AWAY: Final = '"av.step.gateway_away":true,'
 NOBODY: Final = _Recipient(None, "null", "")
 
 
@@ -93,6 +94,7 @@ def _sender_of(
     hub: str | None,
     trust: str | None,
     names: tuple[str, str | None, str | None] | None,
+    key_id: str,
     severity: int,
 ) -> _Sender:
     """`names` are an agent's: its own, its team's, its workspace's. Kept beyond the batch: a small
@@ -105,6 +107,8 @@ def _sender_of(
         members["av.sender.agent_id"] = agent_id
     if hub is not None:
         members["av.sender.hub_address"] = hub
+    if key_id:
+        members["av.sender.key_id"] = key_id
     return _Sender(
         _quoted(entity_id),
         jcs(members).decode()[1:-1],
@@ -163,7 +167,7 @@ class Events:
             "av.conversation.id": message.conversation_id or session.session_id,
             "av.message.type": kind,
             "av.message.priority": message.priority,
-            "av.delivery.latency_ms": (passage.received_ns - message.timestamp_ns) // 1_000_000,
+            "av.delivery.latency_ms": _latency_ms(passage),
             "av.message.digest": "sha256:" + message.digest.hex(),
             "av.step.id": passage.step_id,
             "av.sender.entity_id": sender_id,
@@ -177,6 +181,10 @@ class Events:
             attributes["av.sender.agent_id"] = agent.agent_id
         if hub is not None:
             attributes["av.sender.hub_address"] = hub
+        if _was_away(message):
+            attributes["av.step.gateway_away"] = True
+        if passage.principal.key_id:
+            attributes["av.sender.key_id"] = passage.principal.key_id
         recipient_id = None
         if message.recipient is not None:
             recipient_id, members = _address(self._tenant_id, message.recipient, message.recipient_type)
@@ -219,16 +227,17 @@ class Events:
         if message.recipient is not None:
             to = _recipient_of(self._tenant_id, message.recipient, message.recipient_type)
         span = _parent_span(passage)
+        away = AWAY if _was_away(message) else ""
         parent = "null" if span is None else f'"{span}"'
         # Not quoted: words and ids of the contract, times and hex digits hold nothing to escape.
         linked = link_text(
             head,
             self._tenant_id,
             f'{{"av.conversation.id":{_quoted(message.conversation_id or session.session_id)},'
-            f'"av.delivery.latency_ms":{(passage.received_ns - message.timestamp_ns) // 1_000_000},'
+            f'"av.delivery.latency_ms":{_latency_ms(passage)},'
             f'"av.message.digest":"sha256:{message.digest.hex()}","av.message.priority":"{message.priority}",'
             f'"av.message.type":"{kind}",{to.members}{_redaction(passage)}{sender.members},'
-            f'"av.step.id":{_quoted(step_id)}{trace}}},"audit_event_id":"{event_id}"',
+            f'{away}"av.step.id":{_quoted(step_id)}{trace}}},"audit_event_id":"{event_id}"',
             f'{{"event_type":"{event_type}",{links}"message_id":"{passage.message_id}","message_type":"{kind}",'
             f'"summary":{_quoted(_summary(message))}}}',
             f'{self._observed_text},"parent_span_id":{parent},{sender.resource_and_severity}',
@@ -244,15 +253,26 @@ class Events:
         message, agent, entity_id = passage.message, passage.agent, passage.entity_id
         hub, trust = _standing(passage)
         names = None if agent is None else (agent.agent_id, agent.team_id, agent.workspace_id)
-        key = (entity_id, message.sender_type, hub, trust, names, severity)
+        key = (entity_id, message.sender_type, hub, trust, names, passage.principal.key_id, severity)
         known = self._senders.get(key)
         if known is None:
             known = self._senders[key] = _sender_of(self._service, self._tenant_id, *key)
         return known
 
 
+def _was_away(message: Message) -> bool:
+    """Whether its agent did it while it could not ask the gateway (S1128)."""
+    control = None if message.log is None else message.log.control
+    return control is not None and control.gateway_away is True
+
+
 def _quoted(text: str) -> str:
     return _encode(text).decode()
+
+
+def _latency_ms(passage: Passage) -> int:
+    """Never negative: a sender's clock may run ahead."""
+    return max(0, passage.received_ns - passage.message.timestamp_ns) // 1_000_000
 
 
 def _standing(passage: Passage) -> tuple[str | None, str | None]:

@@ -67,7 +67,7 @@ def tell(who: Principal, target: Target, prompt: str, now_ns: int) -> Act | None
             return ALREADY_TOLD
         verdict = told(desk)
         if isinstance(verdict.answer, Commanded):  # another act of this batch may ask for the same
-            known[name] = dict.fromkeys(("acknowledged_ns", "confirmed_ns", "reversed_ns")) | {
+            known[name] = dict.fromkeys(("acknowledged_ns", "confirmed_ns", "reversed_ns", "proven")) | {
                 "intervention_id": name,
                 "sequence_number": verdict.answer.sequence_number,
             }

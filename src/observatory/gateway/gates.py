@@ -24,7 +24,8 @@ from observatory.state import Act, Desk, Principal, Verdict
 
 NO_GATE = Refused(reason="no_gate", detail="this message waits for no approval; unpause or rewrite it")
 OWN_REQUEST = Refused(
-    reason="own_request", detail="nobody approves what they sent themselves; another person must"
+    reason="own_request",
+    detail="you sent this message, or made the agent's key it was sent with; another person must approve it",
 )
 # What was let go may not go after all (a rule denies it now): then its agent was told so, and nothing else.
 MAY_BE_DONE = ("held", "released")
@@ -51,7 +52,7 @@ def _at_gate(answer: Answer) -> AtGate:
                 return NOT_HELD
             if hold.gate != 1:
                 return Verdict(409, NO_GATE)
-            if who.entity_id == hold.requested_by or who.key_id == hold.requested_by:
+            if who.has_requested(hold.requested_by, hold.key_maker):
                 return Verdict(403, OWN_REQUEST)
             if digest is not None and digest.removeprefix("sha256:") != hold.digest.hex():
                 detail = "the message was changed since you looked; look again and answer what is there now"

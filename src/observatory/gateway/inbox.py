@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from observatory.gateway import registry, relay
+from observatory.gateway import authority, registry, relay
 from observatory.gateway.record import system_trace
 from observatory.ports import Delivery
 from observatory.protocol.answers import Refused
@@ -39,6 +39,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str
     entity_id: str
     stopped: bool
+    paused: bool = False  # everywhere
     instructions: int | None
     agent_type: str | None = None
     access_version: int = 0  # of the tenant, when its key was last found good
@@ -81,15 +82,22 @@ def arrive(
 
     def decide(desk: Desk) -> Verdict:
         memory = desk.memory
+        refused = authority.unbound(who, agent_id, memory, desk.now_ns)
+        if refused is not None:
+            return refused
         agent = memory.agents.get(entity_id)
         if agent is None:
-            agent = registry.enrol(memory, entity_id, agent_id, desk.now_ns)
-            summary = f"agent {agent_id} seen for the first time"
+            name = registry.best_name(who, agent_id, entity_id)
+            agent = registry.enrol(memory, entity_id, name, desk.now_ns)
+            summary = f"agent {agent.agent_id} seen for the first time"
             desk.append(_of_agent(desk, who, agent, "agent_registered", summary))
         elif agent.evicted_ns is not None:
             event, write = registry.recover(memory, agent, who, desk.now_ns)
             desk.append(event)
             desk.changes.writes.append(write)
+        known_now = registry.learn_name(memory, agent, who, agent_id, desk.now_ns)
+        if known_now is not None:
+            desk.append(known_now)
         if transport is not None:
             summary = f"{agent.agent_id} opened its channel"
             detail = {"transport": transport, "key_id": who.key_id}
@@ -106,6 +114,7 @@ def arrive(
             agent_id=agent.agent_id,
             entity_id=entity_id,
             stopped=stopped,
+            paused=agent.is_paused,
             instructions=version,
             agent_type=agent.agent_type,
             access_version=memory.tenant.access_version,
@@ -176,6 +185,9 @@ def ack(
         agent = desk.memory.agents.get(entity_id)
         if agent is None:
             return Verdict(404, Refused(reason="not_found", detail="no agent of this tenant has that name"))
+        refused = authority.unbound(who, agent.agent_id, desk.memory, desk.now_ns)
+        if refused is not None:
+            return refused
         rows = desk.memory.rows.get("deliveries", {})
         answer, done = Acked(acked=[], unknown=[]), list[int]()
         for text in dict.fromkeys(ids):
@@ -209,17 +221,19 @@ def _acked(desk: Desk, agent: Agent, numbers: list[int]) -> None:
 
 def _follow(desk: Desk, who: Principal, agent: Agent, fact: Delivery, body: dict[str, Any]) -> None:
     """What an acknowledgement means beyond itself, by kind."""
-    detail: dict[str, Any] = {"kind": fact.kind, "session_id": fact.session_id}
+    proven = authority.is_proven(who, agent.entity_id, desk.memory)
+    detail: dict[str, Any] = {"kind": fact.kind, "session_id": fact.session_id, "proven": proven}
     intervention = desk.memory.rows.get("interventions", {}).get(body.get("intervention_id"))
     if intervention is not None:
         detail["intervention_id"] = body["intervention_id"]
         if intervention["acknowledged_ns"] is None:
-            intervention["acknowledged_ns"] = desk.now_ns
+            values = {"acknowledged_ns": desk.now_ns, "proven": int(proven)}
+            intervention.update(values)
             where = {
                 "tenant_id": desk.memory.tenant.tenant_id,
                 "sequence_number": intervention["sequence_number"],
             }
-            desk.changes.writes.append(Write("interventions", {"acknowledged_ns": desk.now_ns}, where))
+            desk.changes.writes.append(Write("interventions", values, where))
     if fact.kind == "instruction":
         version = detail["version"] = body.get("version", 0)
         agent.instructions_version = max(agent.instructions_version, version)
@@ -228,7 +242,7 @@ def _follow(desk: Desk, who: Principal, agent: Agent, fact: Delivery, body: dict
         decision_id = detail["decision_id"] = body.get("decision_id")
         _execute(desk, decision_id)
     if fact.kind == "hold":
-        summary = f"{agent.agent_id} knows that it is paused"
+        summary = f"{agent.agent_id} knows that it is paused" + ("" if proven else " (unproven)")
         desk.append(_of_agent(desk, who, agent, "pause_acknowledged", summary, detail, fact))
     elif fact.kind in READ:
         summary = f"{agent.agent_id} read a {fact.message_type or fact.kind}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway import stating
 from observatory.gateway.record import notice
 from observatory.protocol.answers import Refused
 from observatory.rows import Agent, Write
@@ -122,7 +123,9 @@ def _put(
         "agents": len(agents),
     }
     summary = f"instructions of {agent_type}, version {version}, issued to {len(agents)} agents"
-    number = desk.append(notice(who.tenant_id, "instruction_issued", summary, desk.now_ns, who, detail))
+    event = notice(who.tenant_id, "instruction_issued", summary, desk.now_ns, who, detail)
+    stating.put_on(event, [stating.row_of(TABLE, row)])
+    number = desk.append(event)
     body = {"agent_type": agent_type, "version": version, "text": text, "note": note}
     for agent in agents:
         desk.tell(number, agent.agent_no, "instruction", body)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from observatory.gateway import faults
+from observatory.gateway.judges import ROOT
 from observatory.protocol import clock
 from observatory.protocol.answers import Fault
 from observatory.protocol.decision_log import DecisionLog, Identity, Meta
@@ -39,6 +40,8 @@ class Limits(msgspec.Struct, frozen=True):
     """How much is taken."""
 
     message_bytes: int = 1_048_576
+    # Of what comes in an intent says something (S1167); what was archived before is read as it is.
+    needs_intent: bool = False
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -118,7 +121,13 @@ def intercept(raw: bytes, limits: Limits = _DEFAULT) -> Intercepted:
                 message = _from_envelope(raw, digest, envelope, ())
     except _DECODE_ERRORS:
         pass
-    return message or _second_look(raw, digest)
+    if message is None or (limits.needs_intent and _is_mute(message.log)):
+        return _second_look(raw, digest, limits.needs_intent)
+    return message
+
+
+def _is_mute(log: DecisionLog | None) -> bool:
+    return log is not None and log.cognition is not None and not log.cognition.intent.strip()
 
 
 def _has_no_twin_fields(raw: bytes) -> bool:
@@ -187,16 +196,19 @@ def _has_free_values(envelope: Envelope) -> bool:
     return any(type(item) is not str for one in free if one for item in one.values())
 
 
-def _second_look(raw: bytes, digest: bytes) -> Message | Violation | NotJson:
+def _second_look(raw: bytes, digest: bytes, needs_intent: bool) -> Message | Violation | NotJson:
     """The exact judgement: unknown fields are kept and counted, faults are all found."""
     document = parse(raw)
     if document is None:
         return NotJson(f"sha256:{digest.hex()}")
     if document.clean:
         message = _lenient(raw, digest, document.value)
-        if message is not None:
+        if message is not None and not (needs_intent and _is_mute(message.log)):
             return message
-    found = faults.collect(document.value) or [Fault(faults.ROOT, "does not fit the schema")]
+    found = faults.collect(document.value)
+    if needs_intent and faults.is_mute(document.value):
+        found.append(Fault("cognition.intent", "must say something: it is empty"))
+    found = found or [Fault(ROOT, "does not fit the schema")]
     agent_id, version = faults.sender_of(document.value)
     return Violation(tuple(found), f"sha256:{digest.hex()}", agent_id, version)
 

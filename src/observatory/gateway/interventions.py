@@ -25,6 +25,7 @@ from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id, mint
 from observatory.protocol.message import Message
+from observatory.protocol.rulebook import PolicyRule
 from observatory.rows import Agent, Hold, Member, Session, Write
 from observatory.state import Act, Desk, Memory, Principal, Verdict, Wants
 
@@ -40,6 +41,13 @@ NOT_THERE = Verdict(
     ),
 )
 NOT_HELD = Verdict(409, Refused(reason="not_held", detail="this message is not held"))
+PAUSED_EVERYWHERE = Verdict(
+    409,
+    Refused(
+        reason="paused_everywhere",
+        detail="this agent is paused everywhere; lift that pause with POST /v1/agents/{agent_id}/unpause",
+    ),
+)
 # What a pause changes, as it is hashed.
 RUNNING, PAUSED = ("sha256:" + sha256(jcs({"paused": paused})).hexdigest() for paused in (False, True))
 
@@ -87,13 +95,14 @@ class Command(msgspec.Struct, frozen=True):
         after: str | None = None,
         note: str | None = None,
         intervention_id: str | None = None,
+        gate: PolicyRule | None = None,
     ) -> tuple[int, Commanded]:
         """The command's event and row: its sequence number, and the answer as far as it is known."""
         scribe, who, session, agent = self.scribe, self.who, self.session, self.agent
         number = scribe.next_sequence
         intervention_id = intervention_id or mint("int_", scribe.now_ns, number)
         message_id = hold.message_id if hold is not None else None
-        detail = {
+        detail: dict[str, Any] = {
             "intervention_id": intervention_id,
             "command": command,
             "operator_id": who.entity_id,
@@ -106,6 +115,9 @@ class Command(msgspec.Struct, frozen=True):
             "reverses": None,
             "reversed_at": None,
         }
+        if gate is not None:
+            names = ("rule_id", "quorum", "on_expiry")
+            detail["gate"] = {name: getattr(gate, name) for name in names}
         event = scribe.in_session(
             session,
             "hitl_intervention",
@@ -222,6 +234,8 @@ def unpause(who: Principal, session_id: str, agent_id: str, note: str | None, no
     def body(command: Command) -> Verdict:
         memory = command.scribe.memory
         member = member_in(memory, command.session, command.agent)
+        if command.agent.is_paused:
+            return PAUSED_EVERYWHERE
         if not member.is_paused:
             return Verdict(200, command.answer("not_paused", state="running"))
         said = command.left("note", note)
@@ -305,7 +319,8 @@ def replace(
     """Put new content in the place of what is held; approvals were of the old content and are void."""
     scribe, memory = command.scribe, command.scribe.memory
     before, after = "sha256:" + hold.digest.hex(), "sha256:" + message.digest.hex()
-    number, answer = command.record(name, hold=hold, before=before, after=after, note=note)
+    rule = None if hold.gate else policy.asks(message, command.agent, memory)
+    number, answer = command.record(name, hold=hold, before=before, after=after, note=note, gate=rule)
     row = {
         "tenant_id": memory.tenant.tenant_id,
         "sequence_number": number,
@@ -318,8 +333,7 @@ def replace(
     memory.raws[number] = message.raw
     hold.rewrite_seq = number
     changed(hold, message, memory)
-    rule = policy.asks(message, command.agent, memory)
-    if rule is not None and not hold.gate:  # the new content is one that a person must see first
+    if rule is not None:  # the new content is one that a person must see first
         hold.gate, hold.quorum, hold.on_expiry = 1, rule.quorum, rule.on_expiry
     return number, answer
 

@@ -14,11 +14,14 @@ from typing import Any
 
 import msgspec
 
+from observatory.gateway import stating
 from observatory.gateway.record import notice
 from observatory.gateway.relay import in_scope
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.rulebook import KillScope, KillState, KillSwitch
+from observatory.protocol.scopes import COLUMNS, switch_of
+from observatory.protocol.spelling import are_same
 from observatory.rows import Agent, Write
 from observatory.state import Act, Desk, Draft, Memory, Principal, Verdict, Wants
 
@@ -41,7 +44,8 @@ def arm(
 
     def decide(desk: Desk) -> Verdict:
         for switch in desk.memory.rulebook.kill_switches:
-            if (switch.scope, switch.target, switch.state) == (scope, target, "engaged"):
+            same = switch.target == target or are_same(switch.target, target)
+            if same and (switch.scope, switch.state) == (scope, "engaged"):
                 detail = f"{switch.kill_id} stops this scope already; release that one to let it go on"
                 return Verdict(409, Refused(reason="already_engaged", detail=detail))
         row = {
@@ -160,10 +164,10 @@ def state_of(row: dict[str, Any], now_ns: int) -> KillState:
 
 
 def scope_filter(row: dict[str, Any]) -> dict[str, str]:
-    """The agents in its scope, as columns of theirs and what these hold."""
+    """The agents in its scope, as columns of theirs and what these read as."""
     if row["scope"] == "global":
         return {}
-    return {"cluster_id" if row["scope"] == "cluster" else "agent_type": row["target"]}
+    return {COLUMNS[row["scope"]]: row["target"]}
 
 
 def _wants(kill_id: str, entities: Iterable[str]) -> Wants:
@@ -232,7 +236,7 @@ def _rule(memory: Memory, row: dict[str, Any]) -> None:
 
 
 def _switch(row: dict[str, Any]) -> KillSwitch:
-    return KillSwitch(kill_id=row["kill_id"], scope=row["scope"], target=row["target"], state=row["state"])
+    return switch_of(row["tenant_id"], row["kill_id"], row["scope"], row["target"], row["state"])
 
 
 def _in_scope(memory: Memory, row: dict[str, Any]) -> list[Agent]:
@@ -255,4 +259,6 @@ def _event(who: Principal, row: dict[str, Any], event_type: str, stage: str, now
     detail = _told(row) | {"stage": stage}
     if stage in ("armed", "confirmed"):
         detail["expires_at"] = from_ns(row["expires_ns"])
-    return notice(who.tenant_id, event_type, f"kill-switch for {where}: {stage}", now_ns, who, detail)
+    draft = notice(who.tenant_id, event_type, f"kill-switch for {where}: {stage}", now_ns, who, detail)
+    stating.put_on(draft, [stating.row_of(TABLE, row)])
+    return draft

@@ -5,7 +5,8 @@ meanwhile; a batch that was thought about without the lock is written only if th
 thinking began, else it is thought about again under the lock. What changes a session, an agent, a member,
 a key, the rulebook or a step appends an event, so an unmoved head proves that what was read, or foreseen
 from the batch before, is true. A batch the database refuses is run again in halves until the culprit
-stands alone and is answered by itself.
+stands alone and is answered by itself. A message that waits for longer than `queue_wait_s` is refused and
+never written; once its batch is handed to the writing it is too late for that.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StatementFailed
-from observatory.gateway.parcel import FAILED, Job, Part, tell_defect
+from observatory.gateway.failing import failed
+from observatory.gateway.parcel import FAILED, Job, Parcel, Part, tell_defect
 from observatory.gateway.pipeline import Batch
 from observatory.gateway.riding import Rider, Riders
 from observatory.ports import Transaction
 from observatory.protocol.answers import Fault, Refused, Rejected
-from observatory.state import Act, Arrival, Breach, Memory, Submission, Verdict, Wants
+from observatory.state import Act, Arrival, Memory, Submission, Verdict, Wants
 
 if TYPE_CHECKING:
     from observatory.gateway.committer import Committer
@@ -56,6 +58,7 @@ class Lane:
             None  # the tenant whose batch is thought about; its turn is over when that is
         )
         self._writing: Job | None = None
+        self._ahead: Job | None = None  # thought about, and not handed to the writing yet
         self._riders = Riders(committer.writer.mixes_tenants)  # acts that add nothing wait here for a batch
         self._stopping = self._over = False
         self._known: dict[str, Memory] = {}
@@ -94,6 +97,41 @@ class Lane:
             if self.messages >= self._wanted or (rides and self._writing is None):
                 self._ready.notify()
 
+    def expire(self, before: float) -> list[Parcel]:
+        """Refuse what came before then and is not being written; parcels that are whole by that.
+
+        Acts stay: who hands one in waits for what became of it. A batch that was thought about ahead is
+        refused by its own thread, which is woken here.
+        """
+        with self._ready:
+            late = [part for tenant_id in list(self._waiting) for part in self._late(tenant_id, before)]
+            job = self._ahead
+            if job is not None and job.since is not None and job.since < before:
+                job.is_late = True
+                self._ready.notify()
+        return [part.parcel for part in late if part.refuse()]
+
+    def _late(self, tenant_id: str, before: float) -> list[Part]:
+        """Taken out of the queue of a tenant; the lock is held."""
+        queue = self._waiting[tenant_id]
+        if queue[0].since >= before:  # the oldest
+            return []
+        late = [part for part in queue if part.since < before and not part.has_acts]
+        for part in late:
+            self.messages -= part.count
+            self.bytes -= part.size
+        left = deque(part for part in queue if part.since >= before or part.has_acts)
+        if left:
+            self._waiting[tenant_id] = left
+        else:
+            del self._waiting[tenant_id]
+        return late
+
+    @property
+    def has_messages(self) -> bool:
+        """Something waits, or is thought about."""
+        return self.messages > 0 or self._ahead is not None
+
     def stop(self) -> None:
         with self._ready:
             self._stopping = True
@@ -126,7 +164,8 @@ class Lane:
                 # Its acts may have ridden with another's batch by now.
                 if tenant_id in self._waiting or tenant_id in self._riders:
                     self._open = tenant_id
-                    return Job(tenant_id)
+                    self._ahead = Job(tenant_id)
+                    return self._ahead
 
     def _parts(self, job: Job, limit: int) -> list[Part]:
         """What waits of this tenant, up to a limit.
@@ -142,6 +181,8 @@ class Lane:
                 if (parts or job.parts) and count + queue[0].count > limit:
                     break
                 parts.append(queue.popleft())
+                if job.since is None and not acts:
+                    job.since = parts[-1].since
                 count += parts[-1].count
                 self.bytes -= parts[-1].size
             self.messages -= count
@@ -159,7 +200,7 @@ class Lane:
         committer = self._committer
         batch = Batch(committer.service, job.tenant_id, items, committer.clock())
         wants = batch.wants()
-        if wants.rows or wants.addresses or wants.releases:
+        if wants.rows or wants.addresses or wants.releases or wants.waiting:
             # Rare rows, and who is meant by an address: not all that changes these is in the memory before.
             job.is_ahead = False
             return
@@ -183,7 +224,7 @@ class Lane:
                 if before.is_followable:
                     job.rests_on = before
                 else:
-                    self._await_writing()
+                    self._await_writing(job)
             caution = self._caution.pop(job.tenant_id, 0)
             if caution > 1:
                 self._caution[job.tenant_id] = caution - 1
@@ -196,10 +237,10 @@ class Lane:
         job.base = memory.head if memory is not None else None
         return memory
 
-    def _await_writing(self) -> None:
-        """Until nothing is being written; the lock is held."""
+    def _await_writing(self, job: Job) -> None:
+        """Until nothing is being written, or the job is too late; the lock is held."""
         self._wanted = self._committer.max_messages + 1
-        while self._writing is not None:
+        while self._writing is not None and not job.is_late:
             self._ready.wait()
 
     def _grow(self, job: Job) -> None:
@@ -207,7 +248,7 @@ class Lane:
         size = self._committer.batch_size
         while True:
             with self._ready:
-                while self._writing is not None:
+                while self._writing is not None and not job.is_late:
                     room = size - len(job.judged)
                     queue = self._waiting.get(job.tenant_id)
                     fits = queue and queue[0].count <= room and not queue[0].has_acts
@@ -218,11 +259,13 @@ class Lane:
                 else:
                     break
             self._think(job, job.take(self._parts(job, min(room, STRIDE))))
-        if not job.is_ahead:
+        if not job.is_ahead and not job.is_late:
             job.take(self._parts(job, size - len(job.judged)))
 
     def _hand_over(self, job: Job) -> None:
         """Build the rows; from here on the memory belongs to the next batch. Nothing is being written now."""
+        if self._give_up(job):
+            return
         if job.rests_on is not None and not job.rests_on.stands:
             job.is_ahead = False  # it was foreseen from what did not come to be
         job.rests_on = None
@@ -243,6 +286,18 @@ class Lane:
                 self._turn.append(job.tenant_id)
             self._writing = job
             self._handed.notify()
+
+    def _give_up(self, job: Job) -> bool:
+        """Whether it waited for too long: then it is answered and not written. Else it is written now."""
+        with self._ready:
+            self._ahead = None
+            if not job.is_late:
+                return False
+            self._open = None
+            if job.tenant_id in self._waiting or job.tenant_id in self._riders:
+                self._turn.append(job.tenant_id)
+        self._committer.done(job.tenant_id, 0, [part.parcel for part in job.parts if part.refuse()])
+        return True
 
     def _remember(self, job: Job) -> None:
         """For the next batch of this tenant; the lock is held."""
@@ -373,18 +428,24 @@ class Lane:
             digest = "sha256:" + item.message.digest.hex()
             fault = Fault(path="", problem="the database cannot store this message")
             answer = Rejected(reason="not_storable", faults=(fault,), raw_payload_hash=digest)
-            breach = Breach(
-                principal=item.principal,
-                received_ns=item.received_ns,
-                agent_id=None,
-                capability_version=None,
-                reason=fault.problem,
-                raw_payload_hash=digest,
-                answer=answer,
-            )
-            return self._run_locked(tenant_id, [breach], None)
+            return self._tell_error(tenant_id, item, Verdict(422, answer), fault.problem)
         if isinstance(error, StatementFailed) and isinstance(item, Act):
             refused = Refused(reason="conflict", detail="this contradicts what is stored")
             return [Verdict(409, refused)], 0, None
         tell_defect(error)
-        return [FAILED], 0, None
+        problem = f"a defect of the gateway: {type(error).__name__}"
+        return self._tell_error(tenant_id, item, FAILED, problem)
+
+    def _tell_error(
+        self, tenant_id: str, item: Submission, verdict: Verdict, problem: str
+    ) -> tuple[list[Verdict], int, Memory | None]:
+        """On record by hash alone; if that fails too, it is answered all the same."""
+        committer = self._committer
+        act = failed(item, verdict, problem)
+        batch = Batch(committer.service, tenant_id, [act], committer.clock())
+        try:
+            _, memory = committer.writer.transact(self._number, lambda tx: batch.run(tx, None))
+        except Exception as error:  # noqa: BLE001 - as above; nothing more can be done
+            log.error("an error could not be recorded: %s", type(error).__name__)
+            return [verdict], 0, None
+        return [verdict], memory.head.sequence_number, None

@@ -1,4 +1,4 @@
-"""Findings of the analyst become events: loops of the second detector, refused edges, unknown parents.
+"""Findings of the analyst become events: loops, refused edges, unknown parents, injections.
 
 Law: each finding is told of once. The number of the last one is a row of its own (`knobs`, name `alarms`),
 written in the transaction of the event and looked at under the lock: a restart, a second gateway or a derived
@@ -25,12 +25,14 @@ EVENTS = {
     "loop_ended": "loop_ended",
     "cycle": "causal_cycle_refused",
     "orphan": "parent_unknown",
+    "injection": "injection_suspected",
 }
 SUMMARIES = {
     "loop_detected": "{agent} goes in circles, says the second detector",
     "loop_ended": "{agent} goes in circles no more",
     "cycle": "an edge of {agent} would close a circle; it is left out, the step stays",
     "orphan": "a parent of {agent}'s step did not come; it is attached to the session's first root",
+    "injection": "what came by {agent} has words of known prompt injections",
 }
 
 

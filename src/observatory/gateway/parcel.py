@@ -15,6 +15,13 @@ from observatory.state import Act, Changes, Memory, Submission, Verdict
 log = logging.getLogger("observatory.gateway")
 # Reads one body: what goes on to the corridor, or the answer when nothing does.
 Judge = Callable[[Any], Submission | Verdict]
+TOO_LATE = Verdict(
+    503,
+    Refused(
+        reason="waited_too_long",
+        detail="this waited for longer than queue_wait_s; it was not accepted and will not be, send it again",
+    ),
+)
 FAILED = Verdict(500, Refused(reason="internal_error", detail="this message was not accepted"))
 
 
@@ -39,13 +46,19 @@ class Part:
     client while a long batch is read.
     """
 
-    __slots__ = ("_items", "_judge", "count", "has_acts", "offset", "parcel", "rides", "size")
+    __slots__ = ("_items", "_judge", "count", "has_acts", "offset", "parcel", "rides", "since", "size")
 
     def __init__(
-        self, parcel: Parcel, offset: int, items: Sequence[Any], size: int, judge: Judge | None
+        self,
+        parcel: Parcel,
+        offset: int,
+        items: Sequence[Any],
+        size: int,
+        judge: Judge | None,
+        since: float,
     ) -> None:
         self.parcel, self.offset, self.count, self.size = parcel, offset, len(items), size
-        self._items, self._judge = items, judge
+        self._items, self._judge, self.since = items, judge, since
         self.has_acts = judge is None and any(type(item) is Act for item in items)
         self.rides = self.has_acts and all(type(item) is Act and item.rides for item in items)
 
@@ -54,6 +67,10 @@ class Part:
         self.parcel.verdicts[self.offset : self.offset + self.count] = verdicts
         self.parcel.missing -= self.count
         return self.parcel.missing == 0
+
+    def refuse(self) -> bool:
+        """It waited for too long. Whether its parcel is whole now."""
+        return self.answer([TOO_LATE] * self.count)
 
     def judged(self) -> list[Submission | Verdict]:
         if self._judge is None:
@@ -69,8 +86,8 @@ class Job:
     """A batch on its way: taken, judged, thought about if that can be done ahead, then settled."""
 
     __slots__ = (
-        "base", "changes", "finished", "is_ahead", "items", "judged", "known", "memory", "parts",
-        "rests_on", "stands", "tenant_id", "verdicts",
+        "base", "changes", "finished", "is_ahead", "is_late", "items", "judged", "known", "memory", "parts",
+        "rests_on", "since", "stands", "tenant_id", "verdicts",
     )  # fmt: skip
 
     def __init__(self, tenant_id: str) -> None:
@@ -88,6 +105,8 @@ class Job:
         self.finished: Finished | None = None
         self.known: Memory | None = None  # what the next batch may recall
         self.stands = False  # durable, just as it was thought
+        self.since: float | None = None  # when its oldest message came; None for acts
+        self.is_late = False  # it is not written: its messages waited for too long
 
     def take(self, parts: list[Part]) -> list[Submission]:
         judged = [one for part in parts for one in part.judged()]

@@ -47,6 +47,8 @@ class Passage(msgspec.Struct, gc=False):
     message_id: str = ""
     # Of a message that was held before: its number in the archive. 0 when it is forwarded as it came.
     archived_seq: int = 0
+    # A person has looked at it at a gate and let it pass.
+    approved: bool = False
     # The ratio's score, None when it is not scored, and the window it is of; see entropy.py.
     entropy: float | None = None
     window: list[str] = []

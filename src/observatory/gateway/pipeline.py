@@ -9,8 +9,8 @@ again after a rollback gives the same rows. Nothing here knows SQL, a socket or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -27,10 +27,13 @@ from observatory.gateway import (
     relay,
     reminders,
     router,
+    sender_clock,
+    stating,
     versions,
 )
 from observatory.gateway.passage import Passage, Stage
 from observatory.gateway.record import Scribe, Service, notice
+from observatory.gateway.refusals import TABLE, Refusals
 from observatory.ports import Transaction
 from observatory.protocol.answers import Accepted, Refused
 from observatory.protocol.identity import agent_entity_id, mint
@@ -49,6 +52,7 @@ STAGES: tuple[Stage, ...] = (
     reminders.check,
     router.heed,
     relay.check,
+    sender_clock.check,
     registry.enter,
 )
 
@@ -62,6 +66,7 @@ class Batch:
         self._items = items
         self._now_ns = now_ns
         self._is_settled = False
+        self._counted: set[str] = set()  # keys whose refusals were asked for with the other rows
 
     def wants(self) -> Wants:
         wants = Wants()
@@ -73,8 +78,11 @@ class Batch:
             if isinstance(item, Arrival):
                 placement.want(item.message, self._tenant_id, wants)
                 router.want(item.message, self._tenant_id, wants)
-                decisions.want(item.message, wants)
+                decisions.want(item.message, self._tenant_id, wants)
+                reminders.want(item.message, self._tenant_id, wants)
             elif isinstance(item, Breach):
+                wants.row(TABLE, who.key_id)
+                self._counted.add(who.key_id)
                 if item.agent_id is not None:
                     wants.agents.add(agent_entity_id(self._tenant_id, item.agent_id))
             else:
@@ -88,7 +96,7 @@ class Batch:
         if more is not None:
             transaction.look_more(memory, more)
         changes = Changes()
-        verdicts = self.think(memory, changes)
+        verdicts = self.think(memory, changes, partial(transaction.look_more, memory))
         if changes.audit or changes.writes:
             transaction.save(memory, changes)
         return verdicts, memory
@@ -105,27 +113,43 @@ class Batch:
         self._items, wants = redacting.redacted(self._items, book, self._tenant_id, self._now_ns)
         return wants if wants.steps else None
 
-    def think(self, memory: Memory, changes: Changes) -> list[Verdict]:
-        """What becomes of each, by what memory holds; both are changed, nothing is written."""
+    def think(
+        self, memory: Memory, changes: Changes, read: Callable[[Wants], None] | None = None
+    ) -> list[Verdict]:
+        """What becomes of each, by what memory holds; both are changed, nothing is written.
+
+        `read` looks for more under the lock; without it NeedsLock is raised where more must be known.
+        """
         if not self._is_settled:
             self.settle(memory)
         scribe = Scribe(self._service, memory, changes, self._now_ns)
-        return [self._judge(item, memory, changes, scribe) for item in self._items]
+        refusals = Refusals(scribe, set(self._counted), read)
+        return [self._judge(item, memory, changes, scribe, refusals) for item in self._items]
 
-    def _judge(self, item: Submission, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
+    def _judge(
+        self, item: Submission, memory: Memory, changes: Changes, scribe: Scribe, refusals: Refusals
+    ) -> Verdict:
+        scribe.key_id = item.principal.key_id
         if isinstance(item, Arrival):
-            return self._walk(item, memory, changes, scribe)
+            return self._walk(item, memory, changes, scribe, refusals)
         if authority.has_lapsed(item.principal, memory, self._now_ns):
             return Verdict(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
         verdict = self._impostor(item, memory)
+        is_breach = verdict is None and isinstance(item, Breach)
         if verdict is None:
-            verdict = self._breach(item, memory) if isinstance(item, Breach) else item.decide(scribe)
+            verdict = self._breach(item) if isinstance(item, Breach) else item.decide(scribe)
         changes.writes += verdict.writes
-        for event in verdict.events:
+        events = refusals.in_full(item.principal, verdict)
+        if is_breach and isinstance(item, Breach):
+            self._mark(item, memory, is_recorded=bool(events))
+        stating.state(events, verdict.writes)
+        for event in events:
             scribe.append(event)
         return verdict
 
-    def _walk(self, item: Arrival, memory: Memory, changes: Changes, scribe: Scribe) -> Verdict:
+    def _walk(
+        self, item: Arrival, memory: Memory, changes: Changes, scribe: Scribe, refusals: Refusals
+    ) -> Verdict:
         passage = Passage(
             item.message, item.principal, item.received_ns, redacted=item.redacted, context=item.context
         )
@@ -137,6 +161,7 @@ class Batch:
                 break
         else:
             verdict = None
+        stating.state(passage.events, passage.writes)
         for event in passage.events:
             scribe.append(event)
         changes.writes += passage.writes
@@ -144,7 +169,7 @@ class Batch:
             return self._accept(passage, scribe)
         if verdict.archived:
             self._refuse(passage, verdict, scribe)
-        for event in verdict.events:
+        for event in refusals.in_full(passage.principal, verdict):
             scribe.append(event)
         return verdict
 
@@ -237,15 +262,22 @@ class Batch:
             return None
         return authority.uncertified(item.principal, entity_id, memory, self._now_ns)
 
-    def _breach(self, item: Breach, memory: Memory) -> Verdict:
+    def _mark(self, item: Breach, memory: Memory, is_recorded: bool) -> None:
+        """Its agent turns orange. One that is known only by what it sent wrongly is a ghost node, but not of
+        a violation that is only counted: thousands could be made of one request."""
+        if item.agent_id is None:
+            return
+        entity_id = agent_entity_id(self._tenant_id, item.agent_id)
+        agent = memory.agents.get(entity_id)
+        if agent is None:
+            if not is_recorded:
+                return
+            agent = registry.enrol(memory, entity_id, item.agent_id, self._now_ns)
+        agent.violation_ns = self._now_ns
+        memory.touch(agent)
+
+    def _breach(self, item: Breach) -> Verdict:
         """A violation is told of by hash and rule; the body was never kept (ruling 12)."""
-        if item.agent_id is not None:
-            entity_id = agent_entity_id(self._tenant_id, item.agent_id)
-            agent = memory.agents.get(entity_id)
-            if agent is None:  # a ghost node: known only by what it sent wrongly
-                agent = registry.enrol(memory, entity_id, item.agent_id, self._now_ns)
-            agent.violation_ns = self._now_ns
-            memory.touch(agent)
         who = item.agent_id or "an agent that could not be read"
         event = notice(
             self._tenant_id,
@@ -299,13 +331,13 @@ def _fold(passage: Passage, memory: Memory, number: int) -> None:
     delta = message.log.state_delta if message.log is not None else None
     if delta is not None:
         member.tokens += delta.tokens_consumed or 0
-        total = delta.cumulative_session_cost
-        if total is None and delta.cost is not None:  # who tells only what each step cost has it summed here
-            total = member.cost + max(0.0, delta.cost)
-        if total is not None:
+        cost = budget.cost_of(delta, member.cost)
+        if cost is not None:
+            total = delta.cumulative_session_cost
+            if total is None:  # who tells only what each step cost has it summed here
+                total = member.cost + cost
             session.cost += total - member.cost
-            growth = max(0.0, total - member.cost)
-            session.spent += growth
+            session.spent += cost
             if passage.agent is not None:
-                passage.agent.cost += growth
+                passage.agent.cost += cost
             member.cost = total

@@ -7,9 +7,9 @@ eviction marks a row, handing on ends one delivery and begins another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from observatory.gateway import breaker, registry, router
+from observatory.gateway import addresses, breaker, policy, registry, router
 from observatory.gateway.interceptor import intercept
 from observatory.gateway.record import notice
 from observatory.ports import Silent, Stranded
@@ -19,7 +19,7 @@ from observatory.protocol.events import INFO, SEVERITY
 from observatory.protocol.message import Message
 from observatory.rows import Agent, DeliveryRow, Write
 from observatory.settings import Settings
-from observatory.state import Act, Desk, Draft, Principal, Verdict, Wants
+from observatory.state import Act, Desk, Draft, Memory, Principal, Verdict, Wants
 
 NOTHING = Verdict(200, 0)
 
@@ -127,7 +127,8 @@ def hand_on(
     if sender is not None:
         wants.agents.add(sender)
     wants.contents.add(work.message_seq)  # a rule may deny it to who could take it
-    wants.recipient(f"session:{router.session_of(target)}" if target.startswith("session:") else target)
+    wants.row("holds", work.message_seq)  # or ask for a person, who may have looked already
+    wants.recipient(f"session:{addresses.session_of(target)}" if target.startswith("session:") else target)
 
     def decide(desk: Desk) -> Verdict:
         memory = desk.memory
@@ -145,7 +146,13 @@ def hand_on(
             reason = "its instance was evicted and no other can take it now"
             number = desk.append(
                 router.undeliverable(
-                    work.trace_id, work.session_no, work.address, reason, work.message_seq, desk.now_ns
+                    work.trace_id,
+                    work.session_no,
+                    work.address,
+                    reason,
+                    work.message_seq,
+                    work.message_id,
+                    desk.now_ns,
                 )
             )
             _begin(desk, work, number, [0])
@@ -169,11 +176,15 @@ def _takers(desk: Desk, work: Stranded, target: str, sender: Agent | None) -> di
     memory = desk.memory
     raw = memory.raws.get(work.message_seq)
     message = None if raw is None else intercept(raw)
-    denied = router.barred(message, sender, memory) if isinstance(message, Message) else set()
+    denied: set[int] = set()
+    if isinstance(message, Message):
+        hold = memory.rows.get("holds", {}).get(work.message_seq)
+        approved = hold is not None and hold["gate"] == 2
+        denied = policy.barred(message, sender, memory, _reached(memory, target), approved)
     if target.startswith("session:"):
-        numbers = {member.agent_no for member in router.room(memory, target)} - {work.sender_no} - denied
+        numbers = {member.agent_no for member in addresses.room(memory, target)} - {work.sender_no} - denied
         return dict.fromkeys(sorted(numbers), "")
-    if target.startswith(router.PLACES):
+    if target.startswith(addresses.PLACES):
         digest = router.digest_of(work.message_seq)
         agent = router.choose(memory, target, digest, work.sender_no, desk.now_ns, denied)
     else:
@@ -187,6 +198,13 @@ def _takers(desk: Desk, work: Stranded, target: str, sender: Agent | None) -> di
     return {agent.agent_no: agent.agent_id}
 
 
+def _reached(memory: Memory, target: str) -> Iterable[Agent]:
+    if target.startswith(addresses.PLACES):
+        return addresses.meant(memory, target)
+    agent = memory.agents.get(target)
+    return () if agent is None else (agent,)
+
+
 def _begin(desk: Desk, work: Stranded, number: int, agents: Sequence[int]) -> None:
     """The same message anew, under the number of the event that tells of it."""
     desk.changes.deliveries += [
@@ -197,7 +215,7 @@ def _begin(desk: Desk, work: Stranded, number: int, agents: Sequence[int]) -> No
             created_ns=desk.now_ns,
             session_no=work.session_no,
             sender_no=work.sender_no,
-            address=work.address if work.address and work.address.startswith(router.PLACES) else None,
+            address=work.address if work.address and work.address.startswith(addresses.PLACES) else None,
             message_seq=work.message_seq,
             state="pending" if agent_no else "parked",
         )
@@ -217,6 +235,7 @@ def _rerouted(
         timestamp=from_ns(now_ns),
         timestamp_ns=now_ns,
         trace_id=work.trace_id,
+        message_id=work.message_id,
         session_no=work.session_no,
         summary=f"{whence} goes to {to[0] if to else f'{len(takers)} agents'}",
         detail={

@@ -38,6 +38,8 @@ class Scribe:
         self.memory = memory
         self.changes = changes
         self.now_ns = now_ns
+        # With which the submission at hand was made (S1140); None outside of a batch.
+        self.key_id: str | None = None
         self._observed = from_ns(now_ns)
         self._events = Events(service, memory.tenant.tenant_id, self._observed)
 
@@ -53,6 +55,9 @@ class Scribe:
         if draft.sender_id is not None:
             attributes["av.sender.entity_id"] = draft.sender_id
             attributes["av.sender.entity_type"] = draft.sender_type
+        key_id = draft.key_id or self.key_id
+        if key_id is not None:
+            attributes["av.sender.key_id"] = key_id
         if draft.recipient_id is not None:
             attributes["av.recipient.entity_id"] = draft.recipient_id
         event = {
@@ -125,6 +130,7 @@ class Scribe:
             detail=detail,
             sender_id=principal.entity_id if principal else None,
             sender_type=principal.entity_type if principal else "system",
+            key_id=principal.key_id if principal else None,
             recipient_id=recipient_id,
         )
 
@@ -196,4 +202,5 @@ def notice(
         detail=detail or {},
         sender_id=principal.entity_id if principal else None,
         sender_type=principal.entity_type if principal else "system",
+        key_id=principal.key_id if principal else None,
     )

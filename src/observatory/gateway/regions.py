@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from observatory.gateway.detectors import BadSettings
 from observatory.gateway.entropy import plain
 from observatory.gateway.record import notice
 from observatory.gateway.staleness import stale
+from observatory.gateway.tenant_settings import bad_settings
 from observatory.protocol.answers import Fault
 from observatory.rows import Write
 from observatory.state import Act, Desk, Principal, Verdict, Wants
@@ -33,8 +33,7 @@ def change(
 
     def decide(desk: Desk) -> Verdict:
         if faults:
-            told = "; ".join(f"{fault.path}: {fault.problem}" for fault in faults)
-            return Verdict(422, BadSettings(detail=f"nothing was changed. {told}", faults=tuple(faults)))
+            return Verdict(422, bad_settings(faults))
         rows = desk.memory.rows.setdefault("knobs", {})
         row = rows.get(NAME)
         refused = stale(was, 0 if row is None else row["updated_ns"])

@@ -17,14 +17,18 @@ from observatory.gateway import breaker
 from observatory.gateway.draft import in_session
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
+from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.messages import Heartbeat
+from observatory.protocol.spelling import are_same
 from observatory.rows import Agent, Member, Session, Write
-from observatory.state import Desk, Draft, Memory, Principal, Verdict
+from observatory.state import Desk, Draft, Memory, Principal, Rulebook, Verdict
 
 Liveness = Literal["healthy", "zombie", "evicted", "unknown"]
 SECOND = 1_000_000_000
 # A pulse whose status stays the same is chained once in this time.
 CHAINED_NS = 60 * SECOND
+# Columns of an agent that tell where it can be reached.
+NAMED = ("agent_no", "entity_id", "agent_id", "agent_type", "cluster_id", "capabilities")
 
 
 class Times(msgspec.Struct):
@@ -52,10 +56,22 @@ def recognise(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
         return None
     agent = memory.agents.get(passage.entity_id)
     if agent is None:
-        agent = enrol(memory, passage.entity_id, message.sender_id, now_ns)
+        name = best_name(passage.principal, message.sender_id, passage.entity_id)
+        agent = enrol(memory, passage.entity_id, name, now_ns)
         passage.events.append(_first_sight(memory, agent, passage.principal, now_ns))
+    elif agent.agent_id == agent.entity_id:
+        event = learn_name(memory, agent, passage.principal, message.sender_id, now_ns)
+        passage.events += [] if event is None else [event]
     passage.agent = agent
     return None
+
+
+def best_name(who: Principal, agent_id: str, entity_id: str) -> str:
+    """A key that is bound to an agent by name says more than one who gives only the agent's id."""
+    bound = who.agent_id
+    if agent_id == entity_id and bound is not None and agent_entity_id(who.tenant_id, bound) == entity_id:
+        return bound
+    return agent_id
 
 
 def enter(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
@@ -87,11 +103,28 @@ def enrol(memory: Memory, entity_id: str, agent_id: str, now_ns: int) -> Agent:
     return agent
 
 
+def learn_name(memory: Memory, agent: Agent, who: Principal, agent_id: str, now_ns: int) -> Draft | None:
+    """An agent known by its id alone gets the name that makes it: the event, None when nothing is new."""
+    name = best_name(who, agent_id, agent.entity_id)
+    if agent.agent_id != agent.entity_id or name == agent.entity_id:
+        return None
+    agent.agent_id = name
+    memory.touch(agent)
+    return notice(
+        memory.tenant.tenant_id,
+        "agent_registered",
+        f"agent {agent.agent_id} was known by its entity id, now by its name",
+        now_ns,
+        who,
+        {"agent_id": agent.agent_id, "entity_id": agent.entity_id, "set": ["agent_id"]},
+    )
+
+
 def recover(memory: Memory, agent: Agent, who: Principal | None, now_ns: int) -> tuple[Draft, Write]:
     """Back in the map. Its clock starts anew: silent as it was, it would be evicted again at once."""
     agent.evicted_ns = None
     memory.touch(agent)
-    for address in addresses_of(agent):
+    for address in addresses_of(agent, memory.rulebook):
         _line_up(memory, address, agent)
     tenant_id = memory.tenant.tenant_id
     event = notice(
@@ -106,13 +139,14 @@ def recover(memory: Memory, agent: Agent, who: Principal | None, now_ns: int) ->
 
 
 def is_stopped(agent: Agent, memory: Memory) -> bool:
-    """Whether an engaged kill-switch covers it: then nobody leaves its scope by calling itself otherwise."""
+    """Whether an engaged kill-switch covers it by what it says of itself: that cannot change meanwhile.
+
+    One on the agent itself holds under any type and cluster.
+    """
+    said = {"cluster": agent.cluster_id, "class": agent.agent_type}
     return any(
         switch.state == "engaged"
-        and (
-            switch.scope == "global"
-            or switch.target == (agent.cluster_id if switch.scope == "cluster" else agent.agent_type)
-        )
+        and (switch.scope == "global" or are_same(switch.target, said.get(switch.scope)))
         for switch in memory.rulebook.kill_switches
     )
 
@@ -140,7 +174,7 @@ def heard(passage: Passage, memory: Memory) -> None:
     if passage.principal.is_bound:
         agent.trust_level = "tenant_verified"
     if memory.fleet:  # somebody in this batch asks for agents by type or cluster
-        for address in addresses_of(agent):
+        for address in addresses_of(agent, memory.rulebook):
             _line_up(memory, address, agent)
     memory.touch(agent)
 
@@ -150,7 +184,7 @@ def follow(passage: Passage, desk: Desk, number: int) -> None:
     message = passage.message
     if message.log is not None:
         if desk.memory.breakers and passage.agent is not None:
-            breaker.learn(capabilities_of(passage.agent), message.log.action.status, desk)
+            breaker.learn(types_of(passage.agent, desk.memory.rulebook), message.log.action.status, desk)
     elif message.message_type == "heartbeat" and passage.agent is not None:
         assert message.envelope is not None and isinstance(message.envelope.payload, Heartbeat)
         pulse = message.envelope.payload
@@ -180,9 +214,29 @@ def capabilities_of(agent: Agent) -> tuple[str, ...]:
     )
 
 
-def addresses_of(agent: Agent) -> list[str]:
+def claimed(agent: Agent) -> list[str]:
+    """The addresses it says are its own."""
     found = [f"type:{capability}" for capability in capabilities_of(agent)]
     return found if agent.cluster_id is None else [*found, f"cluster:{agent.cluster_id}"]
+
+
+def addresses_of(agent: Agent, rulebook: Rulebook) -> list[str]:
+    """The addresses whose work it gets: what it claims, or only what an operator gave it (S1145)."""
+    if rulebook.routing.capabilities == "self":
+        return claimed(agent)
+    return sorted(rulebook.grants.get(agent.entity_id, ()))
+
+
+def gets(agent: Agent, address: str, rulebook: Rulebook) -> bool:
+    """Whether work for an address may go to it; looked at again by the rules of the very moment."""
+    granted = rulebook.routing.capabilities == "granted"
+    return not granted or address in rulebook.grants.get(agent.entity_id, ())
+
+
+def types_of(agent: Agent, rulebook: Rulebook) -> list[str]:
+    """Capabilities whose work it gets."""
+    places = addresses_of(agent, rulebook)
+    return [one.removeprefix("type:") for one in places if one.startswith("type:")]
 
 
 @lru_cache(maxsize=1024)

@@ -19,6 +19,7 @@ from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import span_id_of
 from observatory.protocol.rulebook import KillSwitch, is_essential
+from observatory.protocol.spelling import are_same
 from observatory.rows import Agent, Hold, Session
 from observatory.state import Draft, Memory, Verdict
 
@@ -41,7 +42,7 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
         passage.cause = "gate"
     elif message.message_type == "heartbeat":
         return None
-    elif member is not None and member.is_paused:
+    elif is_paused(passage, memory):
         passage.cause = "pause"
     elif memory.rulebook.kill_switches and killed_by(passage.agent, message, memory):
         passage.cause = "kill"
@@ -55,6 +56,16 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     ):
         passage.cause = "order"
     return None
+
+
+def is_paused(passage: Passage, memory: Memory) -> bool:
+    """By a person, in this session or everywhere. A session takes over the pause its agent carries, so that
+    it is shown there too (S1124)."""
+    agent, member = passage.agent, passage.member
+    if agent is not None and agent.is_paused and member is not None and not member.is_paused:
+        member.paused_ns, member.paused_by = agent.paused_ns, agent.paused_by
+        memory.touch(member)
+    return any(one is not None and one.is_paused for one in (agent, member))
 
 
 def killed_by(agent: Agent | None, said: Message | Hold, memory: Memory) -> KillSwitch | None:
@@ -77,9 +88,13 @@ def in_scope(switch: KillSwitch, agent: Agent | None, said: Message | Hold | Non
     if switch.scope == "global":
         return True
     known = [one for one in (agent, said) if one is not None]
+    if switch.scope == "agent":
+        return agent is not None and (
+            agent.entity_id == switch.entity_id or are_same(agent.agent_id, switch.target)
+        )
     if switch.scope == "cluster":
-        return any(one.cluster_id == switch.target for one in known)
-    return any(one.agent_type == switch.target for one in known)
+        return any(are_same(one.cluster_id, switch.target) for one in known)
+    return any(are_same(one.agent_type, switch.target) for one in known)
 
 
 def in_line(hold: Hold) -> bool:
@@ -97,6 +112,7 @@ def keep(passage: Passage, session: Session, scribe: Scribe) -> None:
         "cause": passage.cause,
         "reason": reason,
         "requested_by": passage.principal.entity_id,
+        "key_maker": passage.principal.key_maker,
         "waits_for": list(passage.waits),
     }
     number = scribe.chronicle(passage, session, "message_held", detail)
@@ -118,6 +134,8 @@ def keep(passage: Passage, session: Session, scribe: Scribe) -> None:
         waits=",".join(map(str, passage.waits)) or None,
         digest=message.digest,
         requested_by=passage.principal.entity_id,
+        key_id=passage.principal.key_id,
+        key_maker=passage.principal.key_maker,
         bound=int(passage.principal.is_bound),
         held_ns=scribe.now_ns,
     )

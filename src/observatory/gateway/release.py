@@ -68,6 +68,7 @@ def flow(scribe: Scribe, session: Session, by: str, limit: int | None = None) ->
         if (
             hold.agent_no in stuck
             or (member is not None and member.is_paused)
+            or (agent is not None and agent.is_paused)
             or killed_by(agent, hold, memory) is not None
         ):
             if in_line(hold):
@@ -95,9 +96,8 @@ def forward(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, b
         reject(scribe, session, hold, by, "rejected", note)
         return False
     passage = _passage(scribe, session, hold, agent, message)
-    number = scribe.chronicle(
-        passage, session, "message_delivered", {"held_sequence_number": hold.sequence_number}
-    )
+    detail = {"held_sequence_number": hold.sequence_number, "released_by": by, "key_id": scribe.key_id}
+    number = scribe.chronicle(passage, session, "message_delivered", detail)
     _end(scribe, session, hold, "released", by, number)
     if not hold.gate and _asks(message):
         tell_passed(scribe, session, hold, number, by, None)
@@ -145,6 +145,7 @@ def _reject_one(
         "reason": verdict,
         "note": note,
         "by": by,
+        "key_id": scribe.key_id,
         "step_id": hold.step_id,
         "held_sequence_number": hold.sequence_number,
     }
@@ -207,9 +208,17 @@ def _passage(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, 
     """The message as it stood in the corridor when it was held; ids stay the original's."""
     tenant_id = scribe.memory.tenant.tenant_id
     sender = agent.agent_id if hold.bound and agent is not None else None
+    who = Principal(
+        tenant_id=tenant_id,
+        role="agent",
+        key_id=hold.key_id or "",  # unknown of what was held before it was kept
+        user_id=hold.requested_by,
+        agent_id=sender,
+        key_maker=hold.key_maker,
+    )
     passage = Passage(
         message,
-        Principal(tenant_id=tenant_id, role="agent", key_id=hold.requested_by, agent_id=sender),
+        who,
         scribe.now_ns,
         agent,
         session,
@@ -219,6 +228,7 @@ def _passage(scribe: Scribe, session: Session, hold: Hold, agent: Agent | None, 
     passage.entity_id = agent_entity_id(tenant_id, message.sender_id) if is_agent else message.sender_id
     passage.step_id, passage.name, passage.message_id = hold.step_id, hold.name, hold.message_id
     passage.parents, passage.archived_seq = message.parents, hold.sequence_number
+    passage.approved = hold.gate == 2
     return passage
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from observatory.gateway import quotas, stating
 from observatory.gateway.draft import in_session
 from observatory.gateway.jobs import JobSpec, row_of
 from observatory.gateway.passage import Passage
@@ -20,9 +21,10 @@ from observatory.protocol import clock
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.document import parse
-from observatory.protocol.identity import mint
+from observatory.protocol.identity import agent_entity_id, mint
+from observatory.protocol.message import Message
 from observatory.rows import Write
-from observatory.state import Desk, Memory, Verdict
+from observatory.state import Desk, Memory, Verdict, Wants
 
 TOOL: Final = "schedule_reminder"
 INTENT: Final = "reminder"
@@ -52,9 +54,15 @@ class _Input(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
+def want(message: Message, tenant_id: str, wants: Wants) -> None:
+    """How many the agent waits for already."""
+    if _asks(message):
+        wants.waiting.add((quotas.REMINDERS, agent_entity_id(tenant_id, message.sender_id)))
+
+
 def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     """The stage."""
-    if not _is_asked(passage):
+    if not _asks(passage.message):
         return None
     found = _read(passage)
     if isinstance(found, str):
@@ -62,11 +70,11 @@ def check(passage: Passage, memory: Memory, now_ns: int) -> Verdict | None:
     if found.moment(now_ns) - now_ns > LONGEST_MS * MILLISECOND:
         detail = "a reminder lies at most a year ahead; ask again nearer to it"
         return Verdict(403, Refused(reason="bad_reminder", detail=detail), archived=True)
-    return None
+    full = quotas.exceeded(memory, quotas.REMINDERS, passage.agent)
+    return None if full is None else Verdict(403, full, archived=True)
 
 
-def _is_asked(passage: Passage) -> bool:
-    message = passage.message
+def _asks(message: Message) -> bool:
     return message.tool == TOOL and message.log is not None and message.status in ASKS
 
 
@@ -101,12 +109,20 @@ def _read(passage: Passage) -> Asked | str:
 
 def follow(passage: Passage, desk: Desk, number: int) -> None:
     """The effect: its job, in the transaction of the step that asks."""
-    if not _is_asked(passage) or passage.agent is None or passage.session is None:
+    if not _asks(passage.message) or passage.agent is None or passage.session is None:
         return
     found = _read(passage)
     if isinstance(found, str):  # a person wrote something else into it while it was held
         return
     now_ns, agent, session = desk.now_ns, passage.agent, passage.session
+    full = quotas.exceeded(desk.memory, quotas.REMINDERS, agent)
+    if full is not None:  # it was held until others had come
+        detail = {"reason": full.reason, "step_id": passage.step_id, "agent_id": agent.agent_id}
+        summary = f"no reminder was made for {agent.agent_id}: {full.detail}"
+        sender = {"sender_id": agent.entity_id, "sender_type": "agent", "message_id": passage.message_id}
+        desk.append(in_session(session, "message_undeliverable", summary, detail, now_ns, **sender))
+        return
+    quotas.note(desk.memory, quotas.REMINDERS, agent.agent_no)
     at_ns = found.moment(now_ns)
     spec = JobSpec(
         name=f"reminder of {agent.agent_id}",
@@ -132,4 +148,6 @@ def follow(passage: Passage, desk: Desk, number: int) -> None:
     detail = {"job_id": job_id, "at": from_ns(at_ns), "step_id": passage.step_id, "agent_id": agent.agent_id}
     summary = f"{agent.agent_id} asked to be reminded"
     sender = {"sender_id": agent.entity_id, "sender_type": "agent", "message_id": passage.message_id}
-    desk.append(in_session(session, "reminder_scheduled", summary, detail, now_ns, **sender))
+    event = in_session(session, "reminder_scheduled", summary, detail, now_ns, **sender)
+    stating.put_on(event, [stating.row_of("jobs", row)])
+    desk.append(event)

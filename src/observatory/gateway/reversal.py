@@ -18,6 +18,13 @@ from observatory.rows import Write
 from observatory.state import Act, Desk, Principal, Verdict
 
 CONFIRM_AFTER_NS = 1_000_000_000
+EVERYWHERE = Verdict(
+    409,
+    Refused(
+        reason="not_reversible",
+        detail="this command is about every session; use POST /v1/agents/{agent_id}/unpause, or pause again",
+    ),
+)
 UNDONE = Verdict(409, Refused(reason="already_undone", detail="this command was taken back already"))
 
 
@@ -27,6 +34,8 @@ def undo(
     """`row` is the intervention as read; what has changed since is looked at under the lock."""
     if row["reversed_ns"] is not None:
         return UNDONE
+    if row["command"] in ("pause", "unpause") and row["session_no"] == 0:
+        return EVERYWHERE
     if row["command"] == "pause":
         return unpause(who, session_id, agent["agent_id"], "undo", now_ns)
     if row["command"] not in ("rewrite", "inject"):

@@ -1,8 +1,9 @@
 """New content for a held message, made of what a person wrote and of what may not change.
 
 Ruling 24: agent, session, step and id stay the original's whatever the new content says, and the gateway
-says that it stepped in (`interrupt_signal`). Only sections that are there are touched: what is missing is
-for the interceptor to find.
+says that it stepped in (`interrupt_signal`). What the agent reported of its own entropy stays too (S1126): a
+message is shown with the computed score in its place (ruling 15), and no person reports for an agent. Only
+sections that are there are touched: what is missing is for the interceptor to find.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import msgspec
 
 OF_META = ("trace_id", "step_id", "session_id", "cluster_id")
 OF_IDENTITY = ("agent_id", "agent_type", "capability_version")
+OF_COGNITION = ("entropy_score",)
+SHOWN_SCORE = "reported_entropy_score"  # where the agent's own score stands in what is shown
 OF_ENVELOPE = ("envelope_version", "message_id", "trace_id", "span_id", "parent_span_id", "sender")
 OF_METADATA = ("session_id", "conversation_id")
 
@@ -28,10 +31,12 @@ def with_ids_of(original: bytes, content: dict[str, Any], step_id: str, session_
             after["metadata"] = dict(metadata) if isinstance(metadata, dict) else {}
             _take(after["metadata"], before.get("metadata") or {}, OF_METADATA)
         return msgspec.json.encode(after)
-    for section, names in (("meta", OF_META), ("identity", OF_IDENTITY)):
+    for section, names in (("meta", OF_META), ("identity", OF_IDENTITY), ("cognition", OF_COGNITION)):
         if isinstance(after.get(section), dict):
             after[section] = dict(after[section])
             _take(after[section], before.get(section) or {}, names)
+    if isinstance(after.get("cognition"), dict):
+        after["cognition"].pop(SHOWN_SCORE, None)
     if isinstance(after.get("meta"), dict):
         # Named outright, so that nothing is inferred a second time.
         after["meta"] |= {"step_id": step_id, "session_id": session_id}

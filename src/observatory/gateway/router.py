@@ -8,25 +8,25 @@ and nothing goes back to its own sender.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 
 import msgspec
 
 from observatory.gateway import breaker, policy
+from observatory.gateway.addresses import PLACES, candidates, room, session_of
 from observatory.gateway.passage import Passage
 from observatory.gateway.record import notice
-from observatory.gateway.registry import liveness
+from observatory.gateway.registry import addresses_of, gets, liveness
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY
-from observatory.protocol.identity import USER, agent_entity_id, canonical_id
+from observatory.protocol.identity import USER, agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Route
-from observatory.rows import Agent, DeliveryRow, Member, Write
-from observatory.state import Act, Desk, Draft, Memory, Principal, Verdict, Wants
+from observatory.rows import Agent, DeliveryRow, Write
+from observatory.state import Act, Desk, Draft, Memory, Principal, Rulebook, Verdict, Wants
 
-PLACES = ("type:", "cluster:", "session:")
 NO_AGENT = ("user", "system")
 # A heartbeat is for the house: it passes every pause, rule and kill-switch and must carry nothing to anybody.
 # An answer reaches its agent as a decision, by `decisions.follow`.
@@ -84,7 +84,8 @@ def route(passage: Passage, desk: Desk, number: int) -> None:
         elif agent.agent_no != sender_no:
             _deliver(passage, desk, number, agent.agent_no, None)
         return
-    denied = barred(message, passage.agent, memory)
+    reached = candidates(memory, message)
+    denied = policy.barred(message, passage.agent, memory, reached, passage.approved)
     if recipient.startswith("session:"):
         numbers = [
             member.agent_no
@@ -105,34 +106,6 @@ def route(passage: Passage, desk: Desk, number: int) -> None:
         _deliver(passage, desk, number, chosen.agent_no, recipient)
 
 
-def barred(message: Message, sender: Agent | None, memory: Memory) -> set[int]:
-    """Agents a rule denies this message to by name: an address that means many is no way around it."""
-    if not memory.rulebook.policies:
-        return set()
-    return {
-        agent.agent_no
-        for agent in memory.agents.values()
-        if policy.denies(message, sender, memory, recipient=agent) is not None
-    }
-
-
-def session_of(address: str) -> str:
-    return canonical_id(address.removeprefix("session:"))
-
-
-def room(memory: Memory, address: str) -> Sequence[Member]:
-    """Who is in a session now. Looked up once a batch for each size the room had: members are many."""
-    session = memory.sessions.get(session_of(address))
-    if session is None:
-        return ()
-    rooms = memory.rows.setdefault("rooms", {})
-    known = rooms.get(session.session_no)
-    if known is None or known["size"] != session.agents:
-        found = [member for member in memory.members.values() if member.session_no == session.session_no]
-        known = rooms[session.session_no] = {"size": session.agents, "members": found}
-    return [member for member in known["members"] if member.arrived_ns]
-
-
 def choose(
     memory: Memory,
     address: str,
@@ -149,6 +122,7 @@ def choose(
         and agent.evicted_ns is None
         and agent.agent_no != sender_no
         and agent.agent_no not in denied
+        and gets(agent, address, memory.rulebook)
     ]
     if address.startswith("type:"):
         given = memory.rulebook.routes.get(address.removeprefix("type:"))
@@ -166,7 +140,7 @@ def _by_weight(able: list[Agent], given: Route, memory: Memory, digest: bytes, n
     tenant_id, shares = memory.tenant.tenant_id, []
     named: set[int] = set()
     for target, weight in sorted(given.weights.items()):
-        theirs = [agent for agent in able if _is_of(agent, target, tenant_id)]
+        theirs = [agent for agent in able if _is_of(agent, target, tenant_id, memory.rulebook)]
         named.update(agent.agent_no for agent in theirs)
         if weight > 0 and theirs:
             shares.append((weight, theirs))
@@ -184,9 +158,9 @@ def _by_weight(able: list[Agent], given: Route, memory: Memory, digest: bytes, n
     return live[-1][1][_point(digest) % len(live[-1][1])]
 
 
-def _is_of(agent: Agent, target: str, tenant_id: str) -> bool:
+def _is_of(agent: Agent, target: str, tenant_id: str, rulebook: Rulebook) -> bool:
     if target.startswith("cluster:"):
-        return agent.cluster_id == target.removeprefix("cluster:")
+        return target in addresses_of(agent, rulebook)
     return agent.entity_id == agent_entity_id(tenant_id, target)
 
 
@@ -234,12 +208,18 @@ def park(passage: Passage, desk: Desk, number: int, address: str, reason: str) -
     _deliver(passage, desk, number, 0, address)
     session, message_seq = passage.session, passage.archived_seq or number
     assert session is not None
-    told = undeliverable(session.trace_id, session.session_no, address, reason, message_seq, desk.now_ns)
-    desk.append(told)
+    place = session.trace_id, session.session_no
+    desk.append(undeliverable(*place, address, reason, message_seq, passage.message_id, desk.now_ns))
 
 
 def undeliverable(
-    trace_id: str, session_no: int, address: str, reason: str, message_seq: int, now_ns: int
+    trace_id: str,
+    session_no: int,
+    address: str,
+    reason: str,
+    message_seq: int,
+    message_id: str | None,
+    now_ns: int,
 ) -> Draft:
     return Draft(
         event_type="message_undeliverable",
@@ -247,6 +227,7 @@ def undeliverable(
         timestamp=from_ns(now_ns),
         timestamp_ns=now_ns,
         trace_id=trace_id,
+        message_id=message_id,
         session_no=session_no,
         summary=f"a message to {address} waits: {reason}",
         detail={"address": address, "reason": reason, "message_sequence_number": message_seq},

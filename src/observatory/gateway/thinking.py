@@ -88,6 +88,9 @@ def start(voice: Voice, asked: Beginning, now_ns: int) -> Act:
             if previous is None:
                 detail = "predecessor_session_id: no thought session of this tenant has that id"
                 return Verdict(404, Refused(reason="not_found", detail=detail))
+            if not _may_prove(desk, voice, previous):
+                detail = "a session is continued by whoever began it or took part in it, or an operator"
+                return Verdict(403, Refused(reason="not_yours", detail=detail))
         left = next(thought_words.intent(desk.memory, asked.intent))
         row, writes = _open(desk, voice, asked._replace(intent=left), previous, proof_grade=1)
         if asked.names_task:
@@ -97,6 +100,7 @@ def start(voice: Voice, asked: Beginning, now_ns: int) -> Act:
     wants = wants_of(asked.session_id, voice)
     if asked.predecessor_session_id is not None:
         wants.row("thought_sessions", asked.predecessor_session_id)
+        wants.sessions.add(asked.predecessor_session_id)
     return Act(voice.who, now_ns, decide, wants, speaks_as=voice.name)
 
 

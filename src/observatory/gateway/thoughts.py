@@ -28,6 +28,7 @@ class Voice(NamedTuple):
     who: Principal
     agent_id: str | None = None  # the agent in whose name, where the key is not bound to one
     operates: bool = False  # its role and its key's scopes allow it to end what others began
+    took_part: bool = True  # in the mesh session this is about; what the endpoint found (S1146)
 
     @property
     def name(self) -> str:
@@ -41,16 +42,17 @@ class Voice(NamedTuple):
         return self.operates or row["opened_by"] in mine or row.get("caller") == self.name
 
     def is_among(self, desk: Desk, session_id: str) -> bool:
-        """Whether this may think in a session of the mesh: an agent that has spoken in it, or who operates.
+        """Whether this may think in a session of the mesh: an agent that took part in it, or who operates.
         Without such a session all may; of a key that is bound to no agent and names none, nobody can tell."""
         mesh = desk.memory.sessions.get(session_id)
-        if mesh is None or self.operates or (self.who.role == "agent" and not self._is_named):
+        if mesh is None or self.operates or (self.who.role == "agent" and not self.is_named):
             return True
         agent = desk.memory.agents.get(self.name)
-        return agent is not None and (mesh.session_no, agent.agent_no) in desk.memory.members
+        member = agent is not None and (mesh.session_no, agent.agent_no) in desk.memory.members
+        return member and self.took_part
 
     @property
-    def _is_named(self) -> bool:
+    def is_named(self) -> bool:
         return self.agent_id is not None or self.who.agent_id is not None
 
     def refusal(self, now_ns: int) -> Verdict | None:

@@ -41,4 +41,7 @@ def _event(who: Principal, call: Call, now_ns: int) -> Draft:
     }
     summary = f"MCP tool {call.tool} called by {who.entity_id}: {call.outcome}"
     severity = OUTCOMES[call.outcome]
-    return notice(who.tenant_id, "mcp_tool_called", summary, now_ns, who, detail, severity)
+    event = notice(who.tenant_id, "mcp_tool_called", summary, now_ns, who, detail, severity)
+    if call.outcome == "refused":
+        event.counts_as = "refused"
+    return event

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from observatory.gateway import dead_letters
+from observatory.gateway import dead_letters, stating
 from observatory.gateway.record import notice
 from observatory.gateway.staleness import stale
 from observatory.protocol.answers import Refused
@@ -150,7 +150,9 @@ def create(who: Principal, wish: Wish, secret: str, now_ns: int) -> Act:
             "changed_ns": desk.now_ns,
             "removed_ns": None,
         }
-        row["cursor_seq"] = desk.append(_notice(desk, who, "webhook_created", "made", _told(row), wish.name))
+        event = _notice(desk, who, "webhook_created", "made", _told(row), wish.name)
+        stating.put_on(event, [stating.row_of("webhook_endpoints", row)])
+        row["cursor_seq"] = desk.append(event)
         desk.memory.rows["webhook_endpoints"][who.tenant_id, row["endpoint_id"]] = row
         writes = [Write("webhook_endpoints", row)]
         if wish.kind == "webhook":
@@ -245,7 +247,9 @@ def enable(who: Principal, endpoint_id: str, now_ns: int) -> Act:
         if row["state"] == "active":
             return Verdict(200, dict(row))
         detail = {"endpoint_id": endpoint_id, "missed_after": row["cursor_seq"]}
-        number = desk.append(_notice(desk, who, "webhook_enabled", "enabled", detail, row["name"]))
+        event = _notice(desk, who, "webhook_enabled", "enabled", detail, row["name"])
+        stating.put_on(event, [stating.row_of("webhook_endpoints", row | {"state": "active"})])
+        number = desk.append(event)
         values = {"state": "active", "disabled_reason": None, "cursor_seq": number}
         values |= {"failures": 0, "paused_until_ns": None, "changed_ns": desk.now_ns}
         write = set_row(row, values)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 RAISED: Final = {
     "entropy_alert": "entropy",
     "loop_detected": "loop",
+    "injection_suspected": "injection",
     "schema_violation": "violation",
     "budget_warning": "budget_warning",
     "budget_exceeded": "budget_exceeded",

@@ -72,6 +72,12 @@ class JobRows(Protocol):
     async def jobs_firing(self, tenant_id: str, until_ns: int, limit: int) -> list[Row]:
         """Jobs that fire before that, the earliest first."""
 
+    async def jobs_ahead(self, tenant_id: str, beyond_ns: int, limit: int) -> list[Row]:
+        """Cron jobs that were planned by a clock which showed more than that: they fire too late."""
+
+    async def runs_ahead(self, tenant_id: str, beyond_ns: int, limit: int) -> list[Row]:
+        """Open runs whose next try lies beyond."""
+
     async def jobs_made(self, tenant_id: str) -> int:
         """How many jobs of people there are that are not removed or done."""
 

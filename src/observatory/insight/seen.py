@@ -93,7 +93,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     `body` holds ids, numbers, hashes and names of agents and tools, never payload text.
     """
 
-    kind: Literal["loop_detected", "loop_ended", "cycle", "orphan"]
+    kind: Literal["loop_detected", "loop_ended", "cycle", "orphan", "injection"]
     seq: int
     session_id: str
     agent_id: str

@@ -66,7 +66,7 @@ def check_records(session_id: str, genesis: bytes, stated: Sequence[Stated]) -> 
     thoughts: list[Thought] = []
     parent = genesis
     for place, one in enumerate(stated):
-        found = _checked(session_id, place, parent, one)
+        found = check_record(session_id, place, parent, one)
         if isinstance(found, str):
             return Verified(thoughts, found)
         thoughts.append(found)
@@ -74,7 +74,8 @@ def check_records(session_id: str, genesis: bytes, stated: Sequence[Stated]) -> 
     return Verified(thoughts, None)
 
 
-def _checked(session_id: str, place: int, parent: bytes, stated: Stated) -> Thought | str:
+def check_record(session_id: str, place: int, parent: bytes, stated: Stated) -> Thought | str:
+    """One record at its place, after the chain hash (or genesis) before it."""
     record = canonical_words(stated.record)
     if record is None:
         return f"The bytes of record {place} are not the RFC 8785 form of a thought record."

@@ -75,6 +75,7 @@ class Diamond(msgspec.Struct, gc=False, kw_only=True):
     after_hash: str | None
     at: str
     acknowledged_at: str | None
+    proven: bool | None
     confirmed_at: str | None
     reversed_at: str | None
 
@@ -190,6 +191,7 @@ def diamond_of(row: Row) -> Diamond:
         after_hash=row["after_hash"],
         at=from_ns(row["issued_ns"]),
         acknowledged_at=acknowledged,
+        proven=None if row.get("proven") is None else bool(row["proven"]),
         confirmed_at=confirmed,
         reversed_at=taken_back,
     )

@@ -191,7 +191,7 @@ def claim_of(text: str, words: list[str] | None = None) -> Claim:
     return _claim(text, words_of(text) if words is None else words)
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=4_096)
 def _claim_of_sentence(text: str) -> Claim:
     return _claim(text, words_of(text))
 

@@ -1,7 +1,8 @@
 """What a step cost (ruling 19), as the corridor counts it.
 
-A step costs `state_delta.cost` when it says so, else what its agent's cumulative figure has grown in the
-session. A figure that falls is kept and costs nothing; a negative cost gives nothing back.
+A step costs what it says in `state_delta.cost` or what its agent's cumulative figure has grown in the
+session, whichever is more, so that neither hides the other. A figure that falls is kept and costs nothing; a
+negative cost gives nothing back.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def spent(delta: StateDelta | None, before: float) -> Spent | None:
             return None
         cost = min(max(0.0, cost), MOST)
         return Spent(cost, before + cost, False)
-    step = figure - before if cost is None else cost
+    step = figure - before
+    if cost is not None and cost > step:
+        step = cost
     if not 0.0 < step < MOST:  # asked first: most are in bounds
         step = min(max(0.0, step), MOST)
     return Spent(step, figure, figure < before)

@@ -51,6 +51,7 @@ def detail(graph: Graph, seen: Seen, now_ns: int) -> Row:
         },
         "reasoning": _reasoning(log),
         "model": log.identity.model if log is not None else None,
+        "gateway_away": bool(log is not None and log.control is not None and log.control.gateway_away),
         "provider": log.identity.provider if log is not None else None,
         "capability_version": log.identity.capability_version if log is not None else None,
         "recipient": _recipient(seen),

@@ -116,7 +116,7 @@ def said(halt: Halt) -> str:
     if halt.cause == "kill":
         return f"stopped by the kill-switch on {halt.detail}"
     if halt.cause == "pause":
-        return f"paused in session {halt.detail}"
+        return f"paused in session {halt.detail}" if halt.detail else "paused everywhere"
     return f"{halt.messages} of its messages {'is' if halt.messages == 1 else 'are'} held ({halt.detail})"
 
 

@@ -19,9 +19,11 @@ class Violation(NamedTuple):
     capability_version: str | None
     reason: str
     raw_payload_hash: str
+    times: int = 1  # of those that are only counted: how many; the hash is the root over them
 
     def told(self) -> Row:
-        return self._asdict()
+        row = self._asdict()
+        return row | {"count": row.pop("times")}
 
 
 class Folded(NamedTuple):
@@ -48,11 +50,11 @@ def folded(found: Iterable[Violation], start_ns: int, end_ns: int) -> Folded:
                 "last_at": one.at,
                 "counts": [0] * BUCKETS,
             }
-        group["count"] += 1
+        group["count"] += one.times
         group["first_at"] = min(group["first_at"], one.at)
         group["last_at"] = max(group["last_at"], one.at)
-        group["counts"][part] += 1
-        counts[part] += 1
+        group["counts"][part] += one.times
+        counts[part] += one.times
     made = sorted(groups.values(), key=lambda row: row["last_at"], reverse=True)
     made.sort(key=lambda row: -row["count"])
     return Folded(made, counts)

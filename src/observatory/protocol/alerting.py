@@ -16,6 +16,7 @@ import msgspec
 Purpose = Literal["alert", "scaling"]
 Condition = Literal[
     "entropy",
+    "injection",
     "violations",
     "security",
     "budget",
@@ -69,6 +70,15 @@ KINDS: Final[dict[Condition, Kind]] = {
         1,
         "critical",
         ("entropy_alert", "loop_detected"),
+        3_600,
+    ),
+    "injection": Kind(
+        "a text that reaches agents has words of known prompt injections",
+        "findings",
+        ("session", "agent", "tenant"),
+        1,
+        "warning",
+        ("injection_suspected",),
         3_600,
     ),
     "violations": Kind(
@@ -258,6 +268,7 @@ class Default(NamedTuple):
 # Quiet on a healthy mesh; every one shows in the windows, whoever else is told.
 DEFAULTS: Final = (
     Default("Agent goes in circles", "entropy", 1),
+    Default("Prompt injection suspected", "injection", 1),
     Default("Messages break the schema", "violations", 5),
     Default("A cap was reached", "budget", 1),
     Default("Agent is silent", "silence", 60),

@@ -4,6 +4,7 @@ Law (ruling 10): one shape per outcome, the same over HTTP, in NDJSON lines, Web
 A fault names a path and a rule; it never quotes a value or an unknown key of the payload.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -16,6 +17,11 @@ class Fault(Struct, frozen=True):
 
     path: str
     problem: str
+
+
+def listed(faults: Iterable[Fault]) -> str:
+    """Every fault with its path, as a sentence."""
+    return "; ".join(f"{fault.path}: {fault.problem}" for fault in faults)
 
 
 class Accepted(Struct, frozen=True, kw_only=True, gc=False):
@@ -37,6 +43,15 @@ class Rejected(Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
     raw_payload_hash: str | None = None
     status: Literal["rejected"] = "rejected"
+
+
+class Invalid(Struct, frozen=True, kw_only=True):
+    """400, 422: an operator's request that breaks the contract; all its faults, in `detail` as a sentence."""
+
+    detail: str
+    faults: tuple[Fault, ...]
+    reason: str = "bad_request"
+    status: Literal["refused"] = "refused"
 
 
 class Refused(Struct, frozen=True, kw_only=True, omit_defaults=False):

@@ -74,7 +74,7 @@ class Citation(Struct, frozen=True, kw_only=True, gc=False):
 class Cognition(Struct, frozen=True, kw_only=True, gc=False):
     """What the agent meant, and how it came to it."""
 
-    intent: str
+    intent: Annotated[str, Rule(description="Not empty", extra_json_schema={"minLength": 1})]
     reasoning_chain: list[str] | None = None
     confidence_score: Score | None = None
     strategy_used: str | None = None
@@ -109,6 +109,10 @@ class Control(Struct, frozen=True, kw_only=True, gc=False):
     hitl_required: bool | None = False
     interrupt_signal: InterruptSignal | None = None
     is_terminal: bool | None = False
+    gateway_away: (
+        Annotated[bool, Rule(description="It was done without the gateway's verdict: the gateway was away")]
+        | None
+    ) = False
 
 
 class DecisionLog(Struct, frozen=True, kw_only=True, gc=False):

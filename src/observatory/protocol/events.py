@@ -36,6 +36,7 @@ SEVERITY: Final[dict[str, int]] = {
     "message_rerouted": WARN,
     "message_undeliverable": ERROR,
     "schema_violation": WARN,
+    "refusals_counted": WARN,
     "version_unknown": WARN,
     "version_registered": NOTICE,
     "version_retired": NOTICE,
@@ -49,6 +50,7 @@ SEVERITY: Final[dict[str, int]] = {
     "entropy_discrepancy": WARN,
     "loop_detected": ERROR,
     "loop_ended": INFO,
+    "injection_suspected": WARN,
     # budgets
     "budget_set": NOTICE,
     "budget_warning": WARN,
@@ -100,6 +102,7 @@ SEVERITY: Final[dict[str, int]] = {
     "permission_granted": NOTICE,
     "permission_denied": WARN,
     "role_changed": NOTICE,
+    "capability_granted": NOTICE,
     "certificate_bound": NOTICE,
     "certificate_unbound": NOTICE,
     # clock and outside
@@ -107,6 +110,7 @@ SEVERITY: Final[dict[str, int]] = {
     "job_changed": NOTICE,
     "job_fired": INFO,
     "job_missed": WARN,
+    "schedule_resumed": NOTICE,
     "reminder_scheduled": INFO,
     "lead_resigned": NOTICE,
     "dead_lettered": ERROR,
@@ -157,6 +161,9 @@ SEVERITY: Final[dict[str, int]] = {
     "service_started": INFO,
     "service_stopped": INFO,
 }
+
+# A minute's refusals of one key and reason beyond the first few; its severity is theirs.
+REFUSALS_COUNTED: Final = "refusals_counted"
 
 _ALERT: Final[dict[str, int]] = {
     "info": INFO,

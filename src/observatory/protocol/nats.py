@@ -41,6 +41,7 @@ class BadAddress(ObservatoryError):
 class Address(NamedTuple):
     servers: tuple[str, ...]
     prefix: str
+    agent_class: str = ""  # all that its agents hear comes below `_INBOX.<class>`
 
     @property
     def shown(self) -> str:
@@ -82,19 +83,19 @@ def is_nats(url: str) -> bool:
 
 
 def address(url: str) -> Address:
-    """`nats://[user:password@|token@]host[:port][,host…][/prefix]`, or `tls://…`."""
+    """`nats://[user:password@|token@]host[:port][,host…][/prefix[/class]]`, or `tls://…`."""
     scheme, _, rest = url.partition("://")
-    hosts, slash, prefix = rest.partition("/")
+    hosts, _, path = rest.partition("/")
     if scheme not in SCHEMES or not hosts:
         raise BadAddress("an address of NATS looks like nats://host:4222 or tls://host:4222/prefix")
-    prefix = prefix.rstrip("/") if slash else ""
-    if prefix and not _PREFIX(prefix):
+    prefix, slash, agent_class = path.rstrip("/").partition("/")
+    if (path.rstrip("/") and not _PREFIX(prefix)) or (slash and not _PREFIX(agent_class)):
         raise BadAddress(
-            "what follows the hosts of a NATS address is the prefix of its subjects: "
-            "1 to 32 of a-z, 0-9, _ and -"
+            "what follows the hosts of a NATS address is the prefix of its subjects, and for agents a class: "
+            "each 1 to 32 of a-z, 0-9, _ and -"
         )
     servers = tuple(_server(scheme, host.strip()) for host in hosts.split(","))
-    return Address(servers, prefix or DEFAULT_PREFIX)
+    return Address(servers, prefix or DEFAULT_PREFIX, agent_class)
 
 
 def _server(scheme: str, host: str) -> str:
@@ -208,9 +209,10 @@ def opened(subject: str, headers: Mapping[str, str] | None, body: bytes) -> tupl
     return Letter(subject, public, int(time_text), call, reply, body, kind, encoding), signature
 
 
-def inbox(public: str) -> str:
-    """A new one of whoever holds that key: NATS may let each hear below its own and nowhere else."""
-    return f"_INBOX.{public}.{secrets.token_hex(11)}"
+def inbox(public: str, agent_class: str = "") -> str:
+    """A new one of a key's holder: NATS may let each hear below its own, or its class's, and nowhere else."""
+    below = f"{agent_class}.{public}" if agent_class else public
+    return f"_INBOX.{below}.{secrets.token_hex(11)}"
 
 
 def is_inbox(text: str) -> bool:

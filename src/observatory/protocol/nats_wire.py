@@ -74,14 +74,26 @@ def _client() -> type[Client]:
     return Wary
 
 
+def trusting(authority: str) -> ssl.SSLContext:
+    """Only servers whose certificate ends in that file's; NoNats when it cannot be used."""
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except FileNotFoundError:
+        raise NoNats(f"the authority's file {authority} does not exist") from None
+    except (ssl.SSLError, OSError):
+        raise NoNats(f"{authority} cannot be used: it must hold an authority's certificate, as PEM") from None
+
+
 async def connect(
     server: str,
     name: str,
     on_error: Callable[[BaseException], None] | None = None,
     timeout_s: float = CONNECT_S,
+    authority: str = "",
 ) -> Wire:
-    """NoNats when it cannot be had."""
+    """NoNats when it cannot be had. `authority` counts for `tls://`; without one the system's count."""
     check_installed()
+    context = trusting(authority) if authority and server.startswith("tls://") else None
     closed = asyncio.Event()
     client, to = _client()(), login(server)
     is_trying = True
@@ -103,6 +115,7 @@ async def connect(
                 user=to.user,
                 password=to.password,
                 token=to.token,
+                tls=context,
                 name=name,
                 allow_reconnect=False,
                 connect_timeout=timeout_s,  # type: ignore[arg-type]  # waited for as seconds
@@ -188,8 +201,8 @@ def is_forbidden(error: BaseException) -> bool:
 class Rotation:
     """Which server comes next: the one that worked last, else the one after it."""
 
-    def __init__(self, servers: tuple[str, ...]) -> None:
-        self._servers, self._at = servers, 0
+    def __init__(self, servers: tuple[str, ...], authority: str = "") -> None:
+        self._servers, self._at, self._authority = servers, 0, authority
 
     async def connect(
         self, name: str, on_error: Callable[[BaseException], None] | None = None, timeout_s: float = CONNECT_S
@@ -198,7 +211,7 @@ class Rotation:
         reason = NoNats("no server is named")
         for _ in self._servers:
             try:
-                return await connect(self._servers[self._at], name, on_error, timeout_s)
+                return await connect(self._servers[self._at], name, on_error, timeout_s, self._authority)
             except NoNats as error:
                 reason = error
                 self._at = (self._at + 1) % len(self._servers)

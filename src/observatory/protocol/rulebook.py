@@ -16,7 +16,7 @@ Effect = Literal["allow", "deny", "hold"]
 Expiry = Literal["deny", "approve"]
 BudgetScope = Literal["tenant", "cluster", "session", "agent"]
 Period = Literal["none", "daily", "monthly"]
-KillScope = Literal["global", "cluster", "class"]
+KillScope = Literal["global", "cluster", "class", "agent"]
 KillState = Literal["armed", "confirmed", "engaged", "releasing", "released", "lapsed"]
 
 # What passes an engaged kill-switch and no policy can deny: heartbeats, people's answers, the house itself.
@@ -31,21 +31,25 @@ def is_essential(message_type: str, recipient_type: str | None) -> bool:
 
 
 Words = Annotated[tuple[Name, ...], Rule(max_length=100)]
+# An empty list would match everything, as one that is left out does: who sends it means something else.
+MatchWords = Annotated[tuple[Name, ...], Rule(min_length=1, max_length=100)]
+# In a rule's `tool`: the message names no tool. A tool that is called so is not meant.
+NO_TOOL = "(none)"
 
 
 class Match(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Which messages a rule is about; what is left out matches everything, a list matches any of its words.
 
     `sender` and `recipient` are an agent's id, `type:<agent_type>` or `cluster:<id>`, a recipient also
-    `session:<id>`; `cluster` is the sender's. `*` at the end of a word matches any rest. A key that is
-    misspelt is refused: left out, it would match everything.
+    `session:<id>`; `cluster` is the sender's. `*` at the end of a word matches any rest; the `tool` `(none)`
+    matches a message without a tool. A key that is misspelt is refused: left out, it would match everything.
     """
 
-    sender: Words = ()
-    recipient: Words = ()
-    message_type: Words = ()
-    tool: Words = ()
-    cluster: Words = ()
+    sender: MatchWords = ()
+    recipient: MatchWords = ()
+    message_type: MatchWords = ()
+    tool: MatchWords = ()
+    cluster: MatchWords = ()
 
 
 class PolicyRule(Struct, frozen=True, kw_only=True):
@@ -84,6 +88,31 @@ class KillSwitch(Struct, frozen=True, kw_only=True):
     scope: KillScope
     target: str
     state: KillState
+    entity_id: str | None = None  # of the agent its scope is
+
+
+class RoutingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who is asked for work that is addressed to a capability or a cluster (S1145)."""
+
+    capabilities: Annotated[
+        Literal["self", "granted"],
+        Rule(description="`self`: whoever says it can do it; `granted`: whom an operator gave it to"),
+    ] = "self"
+
+
+class DecisionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far an agent may name what the gateway decides for it at a deadline."""
+
+    auto_risk: Annotated[
+        Literal["none", "low", "medium", "high", "critical"],
+        Rule(description="The highest risk of an option taken at a deadline; `none`: no option is"),
+    ] = "low"
+    auto_needs_default: Annotated[
+        bool, Rule(description="Whether that option must be the one marked as default")
+    ] = True
+    min_deadline_s: Annotated[
+        int, Rule(ge=1, le=86_400, description="A deadline is at least so far ahead")
+    ] = 60
 
 
 class LoopOverride(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -127,6 +156,25 @@ class LoopSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return found
 
 
+Injection = Literal[
+    "instruction_override",
+    "forged_turn",
+    "prompt_extraction",
+    "persona",
+    "hidden_text",
+    "concealment",
+    "exfiltration",
+    "encoded",
+]
+
+
+class InjectionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The finder of known prompt injections (ADR-044), read at run time."""
+
+    on: bool = True
+    off: Annotated[tuple[Injection, ...], Rule(max_length=8, description="Patterns that are left alone")] = ()
+
+
 Share = Annotated[float, Rule(ge=0.0, le=1.0)]
 
 
@@ -142,6 +190,7 @@ class DetectorSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         int, Rule(ge=1, le=31_536_000, description="Silent or pending for longer is stuck")
     ] = 600
     loops: LoopSettings = LoopSettings()
+    injections: InjectionSettings = InjectionSettings()
 
     def severity(self, score: float, steps: int) -> Literal["normal", "warning", "loop"]:
         if steps < self.n_min or score > self.warning_up_to:

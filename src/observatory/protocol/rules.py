@@ -38,6 +38,7 @@ Title = Annotated[
         min_length=1,
         max_length=100,
         pattern=rf"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*{END}",
+        extra={"expects": "1 to 100 characters in one line, not all blanks"},
     ),
 ]
 

@@ -31,6 +31,8 @@ class Agent(Speaker, Words):
     """An agent that speaks to the gateway and obeys it. Make one at start and keep it; threads may share it.
 
     `outbox=` lets many agents of one process share a sender; then whoever made the outbox closes it.
+    `on_away="deny"`: while the gateway is away no tool may be run (`permit` is a no, `tool` raises `Denied`);
+    otherwise it may, and the step is marked `gateway_away`. Default: `OBSERVATORY_ON_AWAY`, else `allow`.
     `control=False`: it listens only from when it asks something (`ask`, `hitl_required`, `decide`,
     `messages`, `listen`), and sends no heartbeats before. `heartbeat_s=None`: none by itself.
     """

@@ -36,6 +36,7 @@ class Backlog:
         self.taken_n = self.settled_n = 0
         self.queue: deque[tuple[bytes, Step]] = deque()
         self.disk_failed = False
+        self._queued_bytes = 0
         self._door = door
         self._folder = door.data / "spool"
         self._delivery = delivery
@@ -72,14 +73,24 @@ class Backlog:
 
     def put(self, line: bytes, step: Step) -> bool:
         """Take one line, to disk with all of memory if memory is full; False if there is no room at all."""
-        if len(self.queue) >= self._delivery.max_queue:
-            self.spill()
-            if len(self.queue) >= self._delivery.max_queue:
+        if self._is_full(line):
+            if not self.disk_failed:  # else the sender tries it now and then: each step would pay for it
+                self.spill()
+            if self._is_full(line):
                 self._lose(step)
                 return False
         self.taken_n += 1
+        self._queued_bytes += len(line)
         self.queue.append((line, step))
         return True
+
+    def _is_full(self, line: bytes) -> bool:
+        if not self.queue:  # one line is always taken, however long
+            return False
+        return (
+            len(self.queue) >= self._delivery.max_queue
+            or self._queued_bytes + len(line) > self._delivery.queue_bytes
+        )
 
     def next_batch(self, max_lines: int) -> Batch | None:
         """The oldest lines. They stay ours until `take_back`."""
@@ -95,6 +106,7 @@ class Backlog:
         while self.queue and len(taken) < max_lines and size < BATCH_BYTES:
             taken.append(self.queue.popleft())
             size += len(taken[-1][0])
+        self._queued_bytes -= size
         lines, steps = [line for line, _ in taken], [step for _, step in taken]
         self._flight = Batch(lines, steps, None) if taken else None
         return self._flight
@@ -107,6 +119,7 @@ class Backlog:
         if batch.spool is None:
             rest = zip(batch.lines[n:], batch.steps[n:], strict=True)
             self.queue.extendleft(reversed([(line, step) for line, step in rest if step is not None]))
+            self._queued_bytes += sum(map(len, batch.lines[n:]))
             self.settled_n += n
             return
         if n:
@@ -114,9 +127,16 @@ class Backlog:
         if batch.spool is self._spool:
             self._drained_n += n
             self.settled_n += n
-        elif not batch.spool.pending:
-            self._adopted.remove(batch.spool)
-            batch.spool.release()
+        if not batch.spool.pending:
+            self._drop(batch.spool)
+
+    def _drop(self, drained: Spool) -> None:
+        """A drained file goes, our own too: the next outage begins a new one, with all its room."""
+        if drained is self._spool:
+            self._spool, self._unsynced, self.disk_failed = None, False, False
+        else:
+            self._adopted.remove(drained)
+        drained.release()
 
     def spill(self) -> None:
         """Move memory to our spool as far as there is room: what is in flight first, it is older."""
@@ -129,9 +149,11 @@ class Backlog:
             if self.queue:
                 lines, steps = [line for line, _ in self.queue], [step for _, step in self.queue]
                 for _ in range(self._to_disk(lines, steps)):
-                    self.queue.popleft()
+                    self._queued_bytes -= len(self.queue.popleft()[0])
         except OSError as exc:
             self._warn(f"cannot be written ({exc.strerror})")
+        else:
+            self.disk_failed = self.disk_failed and bool(self.queue)
 
     def _to_disk(self, lines: list[bytes], steps: Sequence[Step | None], whole: bool = False) -> int:
         if self._spool is None:
@@ -155,6 +177,11 @@ class Backlog:
         spool, self._unsynced = self._spool if self._unsynced else None, False
         return spool
 
+    def not_synced(self, spool: Spool, exc: OSError) -> None:
+        """The device did not take it: it is asked again with the next turn."""
+        self._unsynced = spool is self._spool
+        self._warn(f"cannot be flushed ({exc.strerror})")
+
     def release(self) -> str:
         """Everything to disk and let go; tells what is left there, or nothing."""
         self.spill()
@@ -164,7 +191,10 @@ class Backlog:
                 continue
             if spool.pending:
                 left.append(str(spool.path))
-                spool.sync()
+                try:
+                    spool.sync()
+                except OSError as exc:
+                    self._warn(f"cannot be flushed ({exc.strerror})")
             spool.release()
         self._adopted, self._spool = [], None
         for step in list(self._spooled.values()):
@@ -176,9 +206,15 @@ class Backlog:
 
     def give_up_memory(self) -> int:
         """At the very end, with a disk that takes nothing: what is still in memory is lost, and said so."""
-        for _, step in self.queue:
-            self._lose(step)
-        return len(self.queue)
+        flight = self._flight
+        unsent = flight.steps if flight is not None and flight.spool is None else ()
+        left = [*unsent, *(step for _, step in self.queue)]
+        self._flight, self._queued_bytes = None, 0
+        self.queue.clear()
+        for step in left:
+            if step is not None:
+                self._lose(step)
+        return len(left)
 
     def forget(self) -> None:
         """In a forked child: all of it is the parent's."""

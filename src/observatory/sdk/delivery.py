@@ -15,6 +15,8 @@ class Delivery(NamedTuple):
     """How messages travel. The defaults suit an agent; a test or a mesh may want others."""
 
     max_queue: int = 10_000
+    """Messages in memory; beyond it, or beyond `queue_bytes`, all of memory goes to the spool."""
+    queue_bytes: int = 64 << 20
     batch_lines: int = 200
     linger_s: float = 0.05
     timeout_s: float = 10.0
@@ -22,6 +24,8 @@ class Delivery(NamedTuple):
     spool_bytes: int = 256 << 20
     backoff_s: float = 0.25
     max_backoff_s: float = 30.0
+    disk_retry_s: float = 1.0
+    """How often a disk that takes nothing is tried again."""
 
 
 class Clock(Protocol):

@@ -48,6 +48,7 @@ class _Instructions(msgspec.Struct):
 class _Hello(msgspec.Struct):
     entity_id: str | None = None
     paused: list[str] = []
+    paused_everywhere: bool = False
     stopped: bool = False
     instructions: _Instructions | None = None
 
@@ -238,7 +239,9 @@ class Ear:
                 case "hello":
                     hello = _decode_hello(frame)
                     text = hello.instructions.text if hello.instructions is not None else None
-                    self._orders.hello(hello.entity_id, hello.paused, hello.stopped, text)
+                    self._orders.hello(
+                        hello.entity_id, hello.paused, hello.stopped, text, hello.paused_everywhere
+                    )
                     self._complaint = ""
                     return True
                 case "delivery":

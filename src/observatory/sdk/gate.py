@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_VERDICT = "no_verdict"
 GATEWAY_AWAY = "gateway_away"
+FORBIDDEN_AWAY = "the gateway is away, and this agent may not act without it (on_away=deny)"
 NOT_ADMITTED = "not_admitted"
 ANSWER_S = 5.0  # how long `permit` waits for the gateway's own answer
 
@@ -146,6 +147,8 @@ def permit(said: Said, needs_approval: bool = False) -> Waits[Approval]:
         if needs_approval or outbox.closed or not is_silent:
             return refusal_of(no)
         yield from pass_by(speaker, line.session_id)
+        if speaker.on_away == "deny":
+            return Approval(False, GATEWAY_AWAY, FORBIDDEN_AWAY, step=no.step)
         tool_call, tool_input = asked_of(fields)
         return Approval(True, GATEWAY_AWAY, no.note, None, None, no.step, tool_call, tool_input)
 

@@ -1,9 +1,10 @@
 """The way by NATS: one connection of this process for each address and key, and signed letters over it.
 
 Law: the key never leaves; only what it signed does. A letter is answered by whichever gateway takes it, and
-only an answer signed with the same key is believed. All answers come below `_INBOX.<key's public part>`, so
-that NATS can be told who may hear what. Everything here runs on the background loop. When the connection
-breaks, whoever waits for an answer is told at once; the next who needs it connects again.
+only an answer signed with the same key is believed. All answers come below `_INBOX.<key's public part>`, or
+`_INBOX.<class>.<key's public part>` where the address names a class, so that NATS can be told who may hear
+what. Everything here runs on the background loop. When the connection breaks, callers that wait for an
+answer fail at once; the next call connects again.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ class Waiting:
 class NatsWay:
     def __init__(self, door: Door) -> None:
         self.address = nats.address(door.url)
-        self._servers = Rotation(self.address.servers)
+        self._servers = Rotation(self.address.servers, door.trust.ca or "")
         self.public = public_id(door.key) or ""
         self.secret = nats.secret_of(digest(door.key))
         self._making = asyncio.Lock()
@@ -79,7 +80,7 @@ class NatsWay:
 
     def inbox(self) -> str:
         """A new one, of this key."""
-        return nats.inbox(self.public)
+        return nats.inbox(self.public, self.address.agent_class)
 
     def _note(self, error: BaseException) -> None:
         """What NATS forbids it says beside the matter: whoever then waits in vain is told of it."""

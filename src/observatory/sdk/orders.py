@@ -42,6 +42,7 @@ class Standing(msgspec.Struct):
     """The orders in force, as they are kept between two processes of one agent."""
 
     paused: list[str] = []
+    paused_everywhere: bool = False
     cancelled: dict[str, list[str | None]] = {}
     cancelled_everywhere: list[str | None] | None = None
     stopped: bool = False
@@ -85,6 +86,7 @@ class Orders(Watched):
             everywhere = self._cancelled.get(None)
             return Standing(
                 paused=[one for one in self._paused if one is not None],
+                paused_everywhere=None in self._paused,
                 cancelled=ended,
                 cancelled_everywhere=None if everywhere is None else [*everywhere],
                 stopped=self._stopped,
@@ -96,6 +98,8 @@ class Orders(Watched):
         """Take over what another process of this agent has learned; what waits here stays."""
         with self.changed:
             self._paused = {*standing.paused}
+            if standing.paused_everywhere:
+                self._paused.add(None)
             self._cancelled = {one: (told[0] or "", told[1]) for one, told in standing.cancelled.items()}
             if (told := standing.cancelled_everywhere) is not None:
                 self._cancelled[None] = told[0] or "", told[1]
@@ -197,7 +201,12 @@ class Orders(Watched):
     # What the ear brings.
 
     def hello(
-        self, entity_id: str | None, paused: list[str], stopped: bool, instructions: str | None = None
+        self,
+        entity_id: str | None,
+        paused: list[str],
+        stopped: bool,
+        instructions: str | None = None,
+        everywhere: bool = False,
     ) -> None:
         """The gateway's own word on how things stand, at the start of a connection."""
         with self.changed:
@@ -205,6 +214,8 @@ class Orders(Watched):
             self.instructions = instructions or self.instructions
             self.entity_id = entity_id or self.entity_id
             self._paused = {canonical_id(one) for one in paused}
+            if everywhere:
+                self._paused.add(None)
             self._stopped = stopped
             self.connected = True
             self._notify()

@@ -75,7 +75,7 @@ class Outbox(Watched):
         super().__init__()  # a lock of its own too: after a fork the old one may be held for ever
         self._backlog = Backlog(self.name, self.door, self.delivery)
         self._batch_lines = self.delivery.batch_lines
-        self._queued_at = self._not_before = 0.0
+        self._queued_at = self._not_before = self._disk_retry_at = 0.0
         self._away = self._closing = self._patient = False
         self._urgent = 0  # flushes waiting: no lingering
         self._failures = 0
@@ -109,6 +109,7 @@ class Outbox(Watched):
             waiting = len(self._backlog.queue)
             if self.closed:  # said while the process ends: straight to disk, sent at the next start
                 self._backlog.release()
+                self._backlog.give_up_memory()
             elif self._thread is None:
                 self._start()
             elif waiting == 1:
@@ -221,14 +222,16 @@ class Outbox(Watched):
                 self._queued_at = self._clock.monotonic()
             else:
                 backlog.spill()
+                self._disk_retry_at = self._clock.monotonic() + self.delivery.disk_retry_s
                 self.changed.notify_all()
             unsynced = backlog.to_sync()
         if unsynced is not None:
             try:
                 unsynced.sync()
-            except OSError:
-                if not self.closed:  # else `close` has synced and released it meanwhile
-                    raise
+            except OSError as exc:
+                with self.changed:
+                    if not self.closed:  # else `close` has synced and released it meanwhile
+                        backlog.not_synced(unsynced, exc)
         if batch is not None:
             self._judge(batch, gateway.send(batch.lines))
         return True
@@ -247,8 +250,9 @@ class Outbox(Watched):
             since = self._clock.monotonic() - self._queued_at
             lingering = max(self.delivery.linger_s - since, 0.0)
         if put_off := self._put_off_s():
-            may_spill = waiting and self._away and not self._backlog.disk_failed
-            return min(put_off, lingering) if may_spill else put_off
+            if waiting and self._backlog.disk_failed:
+                return min(put_off, max(self._disk_retry_at - self._clock.monotonic(), 0.0))
+            return min(put_off, lingering) if waiting and self._away else put_off
         if self._backlog.on_disk is not None:
             return 0.0
         return lingering if waiting else None

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from observatory.sdk import gate, reminders
+from observatory.sdk.errors import Denied
 from observatory.sdk.gate import Approval, Said
 from observatory.sdk.received import Handoff, Prompt, Received
 from observatory.sdk.step import Step, StepFields, new_id, write_log
@@ -96,6 +97,8 @@ class Line:
             }
             if len(self._tips) > 1:
                 meta["parent_step_ids"] = self._tips
+            if fields.get("tool_call") and fields.get("status", "success") in RAN and speaker.is_alone:
+                fields = {**fields, "gateway_away": True}
             total = self._total_cost(speaker.agent_id, fields.get("cost"))
             speaker.outbox.put(write_log(meta, speaker.identity, total, intent, **fields), step)
             self._tips = (step_id,)
@@ -269,6 +272,10 @@ class ToolCall:
         """A paused agent waits here, before the tool is called."""
         self._speaker.hear()
         yield from gate.pass_by(self._speaker, self._line.session_id)
+        if self._speaker.is_alone:
+            if self._speaker.on_away == "deny":
+                raise Denied(gate.GATEWAY_AWAY, gate.FORBIDDEN_AWAY)
+            self.fields["gateway_away"] = True
         self._started_ns = time.perf_counter_ns()
 
     def _done(self, exc: BaseException | None) -> Said:
@@ -283,6 +290,8 @@ class ToolCall:
         return Said(self._line, self._speaker, self._intent, None, fields)
 
 
+# What a tool that was run came to.
+RAN = ("success", "failure")
 _current: ContextVar[Line | None] = ContextVar("observatory_line", default=None)
 
 

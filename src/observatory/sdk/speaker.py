@@ -3,12 +3,12 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from observatory.sdk.client import Answer, tls
-from observatory.sdk.credentials import NOTHING, Trust, find_door
+from observatory.sdk.credentials import NOTHING, Trust, find_door, own_door
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.ear import Ear, close_all
 from observatory.sdk.errors import Rejected
@@ -19,6 +19,18 @@ from observatory.sdk.session import Line, current_line, open_line
 from observatory.sdk.step import Step
 
 HEARTBEAT_S = 15.0
+OnAway = Literal["allow", "deny"]
+
+
+def _on_away(given: str | None) -> OnAway:
+    """What an absent gateway means for tools: as given, else as the environment says, else they may run."""
+    match given or os.environ.get("OBSERVATORY_ON_AWAY") or "allow":
+        case "allow":
+            return "allow"
+        case "deny":
+            return "deny"
+        case word:
+            raise ValueError(f"on_away={word!r} is neither allow nor deny")
 
 
 def _trust(*files: str | os.PathLike[str] | None) -> Trust:
@@ -47,7 +59,9 @@ class Speaker:
         control: bool = True,
         heartbeat_s: float | None = HEARTBEAT_S,
         on_instruction: Callable[[str], None] | None = None,
+        on_away: OnAway | None = None,
     ) -> None:
+        self.on_away = _on_away(on_away)
         self.agent_id = agent_id
         self.cluster = cluster or os.environ.get("OBSERVATORY_CLUSTER") or "local"
         self.identity: dict[str, Any] = {
@@ -58,15 +72,17 @@ class Speaker:
         self.identity |= {k: v for k, v in (("model", model), ("provider", provider)) if v is not None}
         self._owns_outbox = outbox is None
         if outbox is None:
-            door = find_door(url, key, data, trust=_trust(ca, cert, cert_key))
+            door = find_door(url, key, data, trust=_trust(ca, cert, cert_key), agent_id=agent_id)
             if door.trust != NOTHING:
                 tls(door.url, door.trust)  # a file that cannot be used is told here, not in a thread
             outbox = Outbox(agent_id, door, delivery or Delivery(), on_reject=on_reject)
+        else:
+            door = own_door(outbox.door, agent_id)
         self.outbox = outbox
         self.orders = Orders(agent_id, on_instruction)
         self._control = control
         self._state: dict[str, Any] = {}
-        self.ear = Ear(agent_id, outbox.door, outbox.delivery, self.orders, self._pulse, heartbeat_s)
+        self.ear = Ear(agent_id, door, outbox.delivery, self.orders, self._pulse, heartbeat_s)
         outbox.ears.add(self.ear)
         self._home = Line(self, *open_line(None, None))
 
@@ -76,6 +92,11 @@ class Speaker:
 
     def _here(self) -> tuple[Line, "Speaker"]:
         return self._line(), self
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the gateway did not answer when it was last asked: what is done now has no verdict."""
+        return self.outbox.failures > 0
 
     @property
     def rejections(self) -> list[Rejected]:

@@ -1,9 +1,13 @@
-"""Messages on disk while the gateway is away: one append-only file of JSON lines for each process.
+"""Messages on disk while the gateway is away: append-only files of JSON lines, one for each outage of a
+process.
 
 Law: a line is in the file before it leaves memory; lines leave the file in the order they came; a spool
 is sent by one process at a time (an `flock` on the file, which dies with its process), and only to the
-gateway it was meant for. `<name>.state` beside it holds that gateway's URL and how many bytes were
-sent; if it lags behind after a crash, lines are sent twice, which the gateway answers as once.
+gateway it was meant for. The first line says which gateway that is, so one `sync` makes the whole file
+durable: there is no second file that a power cut could take away. `<name>.sent` next to it holds how many
+bytes were sent; if it lags behind or is gone after a crash, lines are sent twice, which the gateway
+answers as once. A drained file is removed, never used again: an old `.sent` could hide lines that were
+written after it.
 """
 
 import hashlib
@@ -24,10 +28,20 @@ except ImportError:  # not POSIX: no lock, so leftovers are not adopted
 log = logging.getLogger("observatory.sdk")
 
 
+class _Head(msgspec.Struct, forbid_unknown_fields=True):
+    url: str
+    created_ns: int
+
+
 class _State(msgspec.Struct):
+    """What older versions kept in a file of its own (`.state`), instead of a first line."""
+
     url: str
     created_ns: int
     sent: int = 0
+
+
+LONGEST_HEAD = 4096
 
 
 def file_stem(name: str) -> str:
@@ -39,39 +53,39 @@ def file_stem(name: str) -> str:
 class Spool:
     """One file. Not thread-safe: the outbox calls it under its lock, but for `sync`."""
 
-    def __init__(self, path: Path, fd: int, state: _State, max_bytes: int) -> None:
+    def __init__(self, path: Path, fd: int, head: _Head, sent: int, max_bytes: int) -> None:
         self.path = path
         self._fd = fd
-        self._state = state
+        self._head = head
+        self._sent = sent
         self._max_bytes = max_bytes
         self._size = os.fstat(fd).st_size
-        if state.sent > self._size:
-            state.sent = 0
+        self._unsynced_folders: list[Path] = []
 
     @classmethod
     def create(cls, folder: Path, name: str, url: str, max_bytes: int) -> "Spool":
+        """A new file, or `OSError` and nothing left behind. It is durable with its first `sync`."""
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        stem, n = f"{file_stem(name)}-{os.getpid()}", 0
-        while True:  # a second agent of this name in this process, or a leftover of an equal pid
-            path = folder / (f"{stem}.jsonl" if n == 0 else f"{stem}.{n}.jsonl")
-            try:
-                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-                break
-            except FileExistsError:
-                n += 1
-        if fcntl is not None:  # waits: one who looks for leftovers may hold it for a moment, then lets go
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        spool = cls(path, fd, _State(url, time.time_ns()), max_bytes)
-        spool._keep_state()
+        path, fd = _opened(folder, file_stem(name))
+        head = _Head(url, time.time_ns())
+        try:
+            _write(fd, msgspec.json.encode(head) + b"\n")
+            spool = cls(path, fd, head, os.fstat(fd).st_size, max_bytes)
+        except OSError:
+            path.unlink(missing_ok=True)
+            os.close(fd)
+            raise
+        spool._unsynced_folders = [folder, *(one.parent for one in missing)]
         return spool
 
     @classmethod
     def adopt(cls, folder: Path, name: str, url: str, max_bytes: int) -> list["Spool"]:
         """Spools that dead processes of this name left for this gateway, oldest first."""
-        pattern = re.compile(re.escape(file_stem(name)) + r"-\d+(\.\d+)?\.jsonl")
+        pattern = re.compile(re.escape(file_stem(name)) + r"-\d+(\.[0-9a-f]+)?\.jsonl")
         found = [path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name)] if fcntl else []
         spools = [spool for path in found if (spool := cls._adopt_one(path, url, max_bytes))]
-        return sorted(spools, key=lambda spool: spool._state.created_ns)
+        return sorted(spools, key=lambda spool: spool._head.created_ns)
 
     @classmethod
     def _adopt_one(cls, path: Path, url: str, max_bytes: int) -> "Spool | None":
@@ -82,21 +96,21 @@ class Spool:
         try:
             # Whoever held the lock may have drained and removed the file while we opened it.
             if _lock(fd) and os.path.samestat(os.fstat(fd), os.stat(path)):
-                state = msgspec.json.decode(_state_path(path).read_bytes(), type=_State)
-                if state.url == url:
-                    return cls(path, fd, state, max_bytes)
-                log.info("%s is kept: it is meant for %s", path, state.url)
+                head, sent = _told(path, fd)
+                if head.url == url:
+                    return cls(path, fd, head, sent, max_bytes)
+                log.info("%s is kept: it is meant for %s", path, head.url)
         except FileNotFoundError:
             log.debug("%s is being made or removed by another", path)
         except (OSError, msgspec.MsgspecError) as exc:
-            log.warning("%s is left as it is: its state cannot be read (%s)", path, type(exc).__name__)
+            log.warning("%s is left as it is: its beginning cannot be read (%s)", path, type(exc).__name__)
         os.close(fd)
         return None
 
     @property
     def pending(self) -> int:
         """Bytes not yet sent."""
-        return self._size - self._state.sent
+        return self._size - self._sent
 
     def fits(self, lines: Sequence[bytes]) -> int:
         """How many of these lines there is room for."""
@@ -112,22 +126,24 @@ class Spool:
         """All lines or, with `OSError`, none. Durable after `sync`."""
         data = b"".join(line + b"\n" for line in lines)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._fd, view) :]
+            _write(self._fd, data)
         except OSError:
             os.ftruncate(self._fd, self._size)
             raise
         self._size += len(data)
 
     def sync(self) -> None:
+        """To the device, at first with the names that lead to the file. Two threads may do it at once."""
         os.fsync(self._fd)
+        for folder in self._unsynced_folders:
+            _sync_folder(folder)
+        self._unsynced_folders = []
 
     def peek(self, max_lines: int, max_bytes: int) -> list[bytes]:
         """The oldest unsent lines; at least one, however long it is."""
         want = min(self.pending, max_bytes)
         while True:
-            data = os.pread(self._fd, want, self._state.sent)
+            data = os.pread(self._fd, want, self._sent)
             end = data.rfind(b"\n")
             if end >= 0:
                 return data[:end].split(b"\n", max_lines)[:max_lines]
@@ -138,24 +154,20 @@ class Spool:
             want = min(self.pending, want * 4)
 
     def advance(self, size: int) -> None:
-        """These bytes are settled. A drained file is emptied; state first, so a crash resends at worst."""
-        self._state.sent += size
-        drained = self.pending == 0
-        if drained:
-            self._state.sent = 0
+        """These bytes are settled. Whoever sees that nothing is pending releases the file."""
+        self._sent += size
+        if self.pending == 0:
+            return
         try:
-            self._keep_state()
+            self._keep_sent()
         except OSError as exc:  # a full disk: nothing is lost, a restart would only send again
-            log.debug("%s: its state could not be kept (%s)", self.path, exc.strerror)
-        if drained:
-            os.ftruncate(self._fd, 0)
-            self._size = 0
+            log.debug("%s: what was sent could not be noted (%s)", self.path, exc.strerror)
 
     def release(self) -> None:
         """Give it up: removed when empty, else left for the next start. The lock goes with it."""
         if self.pending == 0:
-            self.path.unlink(missing_ok=True)
-            _state_path(self.path).unlink(missing_ok=True)
+            for path in (self.path, *(self.path.with_suffix(suffix) for suffix in (".sent", ".state"))):
+                path.unlink(missing_ok=True)
         if fcntl is not None:  # an fsync still running in another thread would keep it locked past the close
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
@@ -164,18 +176,75 @@ class Spool:
         """In a forked child: the file is the parent's; only our copy of its descriptor is closed."""
         os.close(self._fd)
 
-    def _keep_state(self) -> None:
-        path = _state_path(self.path)
-        fd = os.open(path.with_suffix(".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    def _keep_sent(self) -> None:
+        new = self.path.with_suffix(".new")
         try:
-            os.write(fd, msgspec.json.encode(self._state))
-        finally:
-            os.close(fd)
-        os.replace(path.with_suffix(".new"), path)
+            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(fd, b"%d\n" % self._sent)
+            finally:
+                os.close(fd)
+            os.replace(new, self.path.with_suffix(".sent"))
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
 
 
-def _state_path(path: Path) -> Path:
-    return path.with_suffix(".state")
+def _opened(folder: Path, stem: str) -> tuple[Path, int]:
+    """A new file that is ours: its name is used once, so nothing of an earlier one can stand next to it."""
+    while True:
+        path = folder / f"{stem}-{os.getpid()}.{os.urandom(6).hex()}.jsonl"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        if fcntl is not None:  # waits: one who looks for leftovers may hold it for a moment, then releases it
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        if path.exists():  # else who looked found it empty and removed it
+            return path, fd
+        os.close(fd)
+
+
+def _told(path: Path, fd: int) -> tuple[_Head, int]:
+    """For which gateway a leftover is, and how far it was sent."""
+    first = os.pread(fd, LONGEST_HEAD, 0).partition(b"\n")
+    if not first[0]:  # a power cut before its first flush: nothing was promised
+        path.unlink(missing_ok=True)
+        raise FileNotFoundError
+    try:
+        head, start = msgspec.json.decode(first[0], type=_Head), len(first[0]) + 1
+    except msgspec.MsgspecError:
+        state = msgspec.json.decode(path.with_suffix(".state").read_bytes(), type=_State)
+        head, start = _Head(state.url, state.created_ns), 0
+        return head, state.sent if _is_line_end(fd, state.sent) else start
+    return head, _read_sent(path, fd, start)
+
+
+def _read_sent(path: Path, fd: int, start: int) -> int:
+    """What was noted, if it can be: a whole number that ends a line. Anything else is sent again."""
+    try:
+        noted = re.fullmatch(rb"(\d{1,18})\n", path.with_suffix(".sent").read_bytes())
+    except OSError:
+        return start
+    sent = int(noted[1]) if noted else start
+    return sent if sent >= start and _is_line_end(fd, sent) else start
+
+
+def _is_line_end(fd: int, at: int) -> bool:
+    return at > 0 and os.pread(fd, 1, at - 1) == b"\n"
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # a folder cannot be opened there
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _lock(fd: int) -> bool:

@@ -46,6 +46,7 @@ class StepFields(TypedDict, total=False):
     recipient: str | None
     hitl_required: bool
     terminal: bool
+    gateway_away: bool
 
 
 class Step:
@@ -143,6 +144,7 @@ def write_log(
     recipient: str | None = None,
     hitl_required: bool = False,
     terminal: bool = False,
+    gateway_away: bool = False,
 ) -> bytes:
     """The DecisionLog of one step as one line of JSON."""
     if recipient is not None:
@@ -170,6 +172,9 @@ def write_log(
         "cost": cost,
         "cumulative_session_cost": total_cost,
     }
+    control = {"hitl_required": hitl_required, "interrupt_signal": None, "is_terminal": terminal}
+    if gateway_away:
+        control["gateway_away"] = True
     meta["timestamp"] = from_ns(time.time_ns())
     return _encoded(
         {
@@ -178,7 +183,7 @@ def write_log(
             "cognition": _told(cognition),
             "action": _told(action),
             "state_delta": _told(state_delta),
-            "control": {"hitl_required": hitl_required, "interrupt_signal": None, "is_terminal": terminal},
+            "control": control,
         }
     )
 

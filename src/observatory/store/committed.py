@@ -11,19 +11,13 @@ from functools import cached_property
 from typing import Any
 
 from sqlalchemy import (
-    ARRAY,
-    BigInteger,
     ColumnElement,
     Select,
-    Text,
     and_,
-    any_,
-    bindparam,
     case,
     func,
     literal_column,
     null,
-    or_,
     select,
 )
 
@@ -31,7 +25,9 @@ from observatory.insight.derived import Committed
 from observatory.state import HOME_TENANT
 from observatory.store import tables
 from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
+from observatory.store.inbox import among_numbers
 from observatory.store.keys import SEQ_MASK
+from observatory.store.lists import any_named
 from observatory.store.shapes import Shape
 
 PAGE_BYTES = 4_000_000  # of content in a page, its last message aside: memory is bounded
@@ -51,8 +47,8 @@ def _place(which: ColumnElement[bool]) -> Select[Any]:
 
 
 PLACES = (
-    _place(tables.sessions.c.session_no == any_(bindparam("numbers", type_=ARRAY(BigInteger)))),
-    _place(tables.sessions.c.trace_id == any_(bindparam("traces", type_=ARRAY(Text)))),
+    _place(any_named(tables.sessions.c.session_no, "numbers")),
+    _place(any_named(tables.sessions.c.trace_id, "traces")),
 )
 
 
@@ -126,8 +122,8 @@ class CommittedReads(Fetches):
         mine = and_(holds.c.tenant_id == tenant_id, holds.c.sequence_number == shape.sequence())
         theirs = and_(rewrites.c.tenant_id == tenant_id, rewrites.c.sequence_number == holds.c.rewrite_seq)
         query = self._numbers(tenant_id, state, raw, (holds, mine, False), (rewrites, theirs, True))
-        each = [shape.in_tenant(tenant_id, number - 1, number + 1) for number in numbers]
-        rows = await self.fetch(tenant_id, query.where(or_(*(and_(*tests) for tests in each))))
+        named = query.where(among_numbers(shape.events))
+        rows = await self.fetch(tenant_id, named, tenant=tenant_id, numbers=list(numbers))
         return await self._placed(tenant_id, rows)
 
     def _numbers(

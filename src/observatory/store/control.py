@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from observatory.rows import Hold, Session
+from observatory.rows import Agent, Hold, Session
 from observatory.state import Memory, Wants
 from observatory.store import tables
+from observatory.store.lists import padded
 from observatory.store.memory import (
     AGENT_COLUMNS,
     BREAKER_COLUMNS,
@@ -110,6 +111,8 @@ def look(finder: Finder, memory: Memory, wants: Wants) -> None:
         _agents(finder, memory, "agent_no", {pair[1] for pair in memory.members if pair[0] in rooms} - known)
     for address in wants.addresses - memory.fleet.keys():
         _fleet(finder, memory, address)
+    if wants.waiting:
+        _waiting(finder, memory, wants)
     for table, keys in wants.rows.items():
         column = ROW_KEYS[table][0]
         tail = "AND removed_ns IS NULL" if table in LIVE_ONLY else ""
@@ -157,6 +160,10 @@ def _releases(finder: Finder, memory: Memory, session: Session, wants: Wants) ->
     known = {agent.agent_no for agent in memory.agents.values()}
     _agents(finder, memory, "agent_no", {hold.agent_no for hold in first} - known)
     _agents(finder, memory, "entity_id", wants.agents - memory.agents.keys())
+    asking = {hold.agent_no for hold in first}
+    for agent in [one for one in memory.agents.values() if one.agent_no in asking]:
+        for table in ("decisions", "jobs"):
+            _count_waiting(finder, memory, table, agent)
 
 
 def _in_turn(waiting: dict[int, Hold], named: set[str | int]) -> list[Hold]:
@@ -185,13 +192,37 @@ def _decision(raw: bytes | None, wants: Wants) -> None:
         wants.row("users", about.recipient.entity_id)
 
 
+def _waiting(finder: Finder, memory: Memory, wants: Wants) -> None:
+    """How much of each agent waits already; of one that is not known yet, nothing."""
+    for table, entity_id in wants.waiting:
+        agent = memory.agents.get(entity_id)
+        if agent is not None:
+            _count_waiting(finder, memory, table, agent)
+
+
+def _count_waiting(finder: Finder, memory: Memory, table: str, agent: Agent) -> None:
+    if (table, agent.agent_no) in memory.waiting:
+        return
+    mine = {"agent_no": agent.agent_no} if table == "decisions" else {"asked_by": agent.entity_id}
+    state = "pending" if table == "decisions" else "active"
+    # Spelled as the partial indexes spell it, so that they are used.
+    tail = f"AND state = '{state}'" + ("" if table == "decisions" else " AND asked_by IS NOT NULL")
+    memory.waiting[table, agent.agent_no] = finder.find(table, ("count(*)",), mine, tail=tail)[0][0]
+
+
 def _fleet(finder: Finder, memory: Memory, address: str) -> None:
     """Agents an address means; evicted ones are never meant."""
     kind, _, name = address.partition(":")
     alive = f"AND evicted_ns IS NULL ORDER BY agent_no LIMIT {INSTANCES}"
     column = "cluster_id" if kind == "cluster" else "agent_type"
-    found = [agent_of(row) for row in finder.find("agents", AGENT_COLUMNS, {column: name}, tail=alive)]
-    if kind == "type":
+    if memory.rulebook.routing.capabilities == "granted":
+        given = [one for one, addresses in memory.rulebook.grants.items() if address in addresses]
+        among = ("entity_id", given)
+        rows = finder.find("agents", AGENT_COLUMNS, among=among, tail=alive) if given else ()
+        found = [agent_of(row) for row in rows]
+    else:
+        found = [agent_of(row) for row in finder.find("agents", AGENT_COLUMNS, {column: name}, tail=alive)]
+    if kind == "type" and memory.rulebook.routing.capabilities == "self":
         able = f"AND capabilities IS NOT NULL {alive}"
         for row in finder.find("agents", AGENT_COLUMNS, tail=able):
             agent = agent_of(row)
@@ -238,6 +269,7 @@ def select_sql(
             values.append(list(items))
             tests.append(f"{column} = ANY({mark(len(values))})")
         else:
-            values += items
-            tests.append(f"{column} IN ({','.join('?' * len(items))})")
+            listed = padded(items)
+            values += listed
+            tests.append(f"{column} IN ({','.join('?' * len(listed))})")
     return f"SELECT {', '.join(columns)} FROM {table} WHERE {' AND '.join(tests)} {tail}", values

@@ -22,7 +22,7 @@ from observatory.errors import StartupError, StoreError
 from observatory.ledger.verify import ChainCheck, payload_matches
 from observatory.store import tables
 from observatory.store.keys import SEQ_BITS, SEQ_MASK, entity_key
-from observatory.store.migrate import migrate_postgres, migrate_sqlite
+from observatory.store.migrate import is_empty_postgres, migrate_postgres, migrate_sqlite
 from observatory.store.postgres import DRIVER_ERRORS, dsn
 from observatory.store.postgres_append import INSERT_EVENTS, INSERT_MESSAGES, NAME_TENANT
 from observatory.store.sqlite import connect
@@ -122,13 +122,8 @@ async def _is_half_open(target: asyncpg.Connection) -> bool:
 async def _refuse_unless_empty(target: asyncpg.Connection, begun: bool) -> None:
     if begun:
         raise StartupError("an earlier copy into this database never finished; drop it and give an empty one")
-    if await _has_table(target, "tenants"):
-        async with target.transaction():
-            await target.execute(NAME_TENANT, "tnt_default", "")  # the one name that sees every tenant
-            if await target.fetchval("SELECT count(*) FROM tenants"):
-                raise StartupError(
-                    "the target already holds a house; a copy needs an empty PostgreSQL database"
-                )
+    if not await is_empty_postgres(target):
+        raise StartupError("the target already holds a house; a copy needs an empty PostgreSQL database")
 
 
 class _Move:

@@ -28,6 +28,7 @@ from observatory.store.derived_tables import DERIVED, documents
 from observatory.store.derived_writes import sqlite_sql, writes_of
 from observatory.store.fetches import PooledFetches
 from observatory.store.insight_search_sqlite import put_documents
+from observatory.store.short_reads import ShortReads
 from observatory.store.sqlite import forget_log
 
 log = logging.getLogger("observatory.derived")
@@ -36,7 +37,7 @@ RECORD = "observatory.db"
 BROKEN = {11, 26}  # CORRUPT, NOTADB
 # Of the medium, or of another writer: try again. PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
 AWAY = {3, 5, 6, 7, 8, 10, 13, 14, 15}
-READ_CACHE = "cache_size=-32768"  # the keys of a large spread lie all over their indexes
+READ_CACHE_KB = 32_768  # the keys of a large spread lie all over their indexes
 PRAGMAS = (
     *("journal_mode=wal", "synchronous=1", "cache_size=-32768", "temp_store=2", "secure_delete=1"),
     "wal_autocheckpoint=20000",  # pages, as of the record: what batches touch again and again is written once
@@ -60,7 +61,7 @@ def beside(record: Path) -> Path:
     return record.with_name(FILE if record.name == RECORD else f"{record.name}.{FILE}")
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
+def connect(path: Path, mode: str, cache_kb: int = READ_CACHE_KB) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
@@ -71,7 +72,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     )
     if mode == "ro":
         connection.execute("PRAGMA query_only=1")
-        connection.execute(f"PRAGMA {READ_CACHE}")
+        connection.execute(f"PRAGMA cache_size=-{cache_kb}")
     else:
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
@@ -130,7 +131,7 @@ def code_of(error: BaseException) -> int:
 class SqliteDerived(PooledFetches, DerivedReads):
     dialect = "sqlite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read_cache_kb: int = READ_CACHE_KB) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -140,11 +141,13 @@ class SqliteDerived(PooledFetches, DerivedReads):
         self._engine = create_engine(
             "sqlite://",
             module=sqlite3,
-            creator=lambda: connect(path, "ro"),
+            creator=lambda: connect(path, "ro", read_cache_kb),
             poolclass=QueuePool,
             pool_size=2,
             max_overflow=0,
+            pool_use_lifo=True,  # each has a cache of pages: one that is seldom needed need not fill it
         )
+        self._short = ShortReads(lambda: connect(path, "ro"), self._file)
         event.listen(self._engine, "connect", self._remember)
         event.listen(self._engine, "checkout", self._check)
 
@@ -192,6 +195,7 @@ class SqliteDerived(PooledFetches, DerivedReads):
     async def stop(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
         self._writer.shutdown(wait=True)
+        self._short.close()
         self._readers.shutdown(wait=True)
         self._engine.dispose()
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-DERIVED_VERSION = "1"
+DERIVED_VERSION = "2"
 DERIVED = MetaData()
 KINDS = {"t": Text, "i": BigInteger, "f": Float, "b": LargeBinary}
 

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,17 +25,18 @@ TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 DIMENSIONS = 256
 BYTES = DIMENSIONS // 8
 CHARS = 1_000  # of a text that count: what a longer one is about has been said by then
-KNOWN = 100_000  # words remembered
+KNOWN = 20_000  # words remembered
 NONE: Final = bytes(BYTES)  # of a text without words
 
 Vectors = NDArray[np.float32]
+Table = NDArray[np.float16]
 
 
 class Embedder:
     """Texts are words with a space between (`insight/words.plain`); tokens never span a space, so a word is
     tokenized once and remembered: this tokenizer is slow on whole texts."""
 
-    def __init__(self, tokenizer: Any, table: Vectors) -> None:
+    def __init__(self, tokenizer: Any, table: Table) -> None:
         self._tokenizer, self._table = tokenizer, table
         self._known: dict[str, list[int]] = {}
 
@@ -44,7 +46,7 @@ class Embedder:
         for row, text in enumerate(texts):
             tokens = self._tokens(text[:CHARS])
             if tokens:
-                made[row] = self._table.take(tokens, axis=0).sum(axis=0)
+                made[row] = self._table.take(tokens, axis=0).astype(np.float32).sum(axis=0)
         lengths = np.linalg.norm(made, axis=1, keepdims=True)
         np.divide(made, lengths, out=made, where=lengths > 0)
         return made
@@ -79,18 +81,27 @@ def embedder() -> Embedder | None:
 
 def _read() -> Embedder:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the cores are for ingest
-    from safetensors import safe_open
     from tokenizers import Tokenizer
 
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("wordllama is not installed")
     folder = Path(next(iter(spec.submodule_search_locations)))
-    with safe_open(str(folder / WEIGHTS), framework="np") as file:
-        table = np.ascontiguousarray(file.get_tensor("embedding.weight"), dtype=np.float32)
+    table = _table(folder / WEIGHTS)
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if table.shape[1] != DIMENSIONS or tokenizer.get_vocab_size() > table.shape[0]:
         raise ValueError("the table is not the tokenizer's")
     return Embedder(tokenizer, table)
+
+
+def _table(path: Path) -> Table:
+    """Mapped from its file (safetensors), as it stands there: only tokens that occur come into memory."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        found = msgspec.json.decode(file.read(size))["embedding.weight"]
+    if found["dtype"] != "F16":
+        raise ValueError("the table is not of half floats")
+    start = 8 + size + found["data_offsets"][0]
+    return np.memmap(path, dtype=np.float16, mode="r", offset=start, shape=tuple(found["shape"]))

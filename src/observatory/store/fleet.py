@@ -29,6 +29,13 @@ _PAUSES = (
     .order_by(tables.members.c.paused_ns)
     .limit(LIMIT)
 )
+# Few are paused everywhere, and they come first: nothing of theirs passes anywhere.
+_PAUSED_AGENTS = (
+    select(tables.agents.c.agent_no, tables.agents.c.paused_ns)
+    .where(tables.agents.c.tenant_id == TENANT, PAUSED)
+    .order_by(tables.agents.c.paused_ns)
+    .limit(LIMIT)
+)
 _HOLDS = (
     select(tables.holds.c.agent_no, tables.holds.c.cause, func.min(tables.holds.c.held_ns), func.count())
     .where(tables.holds.c.tenant_id == TENANT, OPEN)
@@ -41,9 +48,10 @@ class FleetReads(Fetches):
     """The `Halts` protocol over any store that can `fetch` rows."""
 
     async def halted(self, tenant_id: str, limit: int) -> list[Halted]:
-        paused = await self.fetch(tenant_id, _PAUSES, tenant=tenant_id, most=limit)
-        held = await self.fetch(tenant_id, _HOLDS, tenant=tenant_id, most=limit)
+        asked = _PAUSED_AGENTS, _PAUSES, _HOLDS
+        everywhere, paused, held = await self.fetch_each(tenant_id, asked, tenant=tenant_id, most=limit)
         return [
+            *(Halted(row[0], "paused", "", row[1], 1) for row in everywhere),
             *(Halted(row[0], "paused", row[1], row[2], 1) for row in paused),
             *(Halted(row[0], row[1], "", row[2], row[3]) for row in held),
         ]

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import select
 
 from observatory.store import tables
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import HIGH, LIMIT, TENANT, Fetches
+
+_holds, _sessions, _members = tables.holds.c, tables.sessions.c, tables.members.c
+_did, _agents = tables.interventions.c, tables.agents.c
+# The clock asks every second.
+_GATES_DUE = (
+    select(_sessions.session_id, _holds.sequence_number)
+    .where(_sessions.tenant_id == _holds.tenant_id, _sessions.session_no == _holds.session_no)
+    .where(_holds.tenant_id == TENANT, _holds.state == "held", _holds.gate == 1, _holds.deadline_ns <= HIGH)
+    .order_by(_holds.deadline_ns)
+    .limit(LIMIT)
+)
+_PAUSES_ACKNOWLEDGED = (
+    select(tables.interventions, _sessions.session_id, _agents.entity_id)
+    .where(*(table.tenant_id == TENANT for table in (_did, _members, _sessions, _agents)))
+    .where(_members.paused_ns.is_not(None), _did.sequence_number == _members.pause_seq)
+    .where(_sessions.session_no == _did.session_no, _agents.agent_no == _did.agent_no)
+    .where(_did.session_no > 0, _did.acknowledged_ns.is_not(None), _did.confirmed_ns.is_(None))
+    .limit(LIMIT)
+)
 
 
 class HoldReads(Fetches):
@@ -28,29 +47,10 @@ class HoldReads(Fetches):
 
     async def gates_due(self, tenant_id: str, now_ns: int, limit: int) -> list[tuple[str, int]]:
         """(session id, sequence number) of open gates whose time is over."""
-        holds, sessions = tables.holds, tables.sessions
-        joined = holds.join(
-            sessions,
-            and_(sessions.c.tenant_id == holds.c.tenant_id, sessions.c.session_no == holds.c.session_no),
-        )
-        due = [holds.c.state == "held", holds.c.gate == 1, holds.c.deadline_ns <= now_ns]
-        query = select(sessions.c.session_id, holds.c.sequence_number).select_from(joined)
-        found = await self.fetch(
-            tenant_id,
-            query.where(holds.c.tenant_id == tenant_id, *due).order_by(holds.c.deadline_ns).limit(limit),
-        )
+        found = await self.fetch(tenant_id, _GATES_DUE, tenant=tenant_id, high=now_ns, most=limit)
         return [(row[0], row[1]) for row in found]
 
     async def pauses_acknowledged(self, tenant_id: str, limit: int) -> list[dict[str, Any]]:
         """Pauses in force that their agent has acknowledged and nobody has confirmed yet."""
-        did, members = tables.interventions, tables.members
-        sessions, agents = tables.sessions, tables.agents
-        mine = [table.c.tenant_id == tenant_id for table in (did, members, sessions, agents)]
-        query = (
-            select(did, sessions.c.session_id, agents.c.entity_id)
-            .where(*mine, members.c.paused_ns.is_not(None), did.c.sequence_number == members.c.pause_seq)
-            .where(sessions.c.session_no == did.c.session_no, agents.c.agent_no == did.c.agent_no)
-            .where(did.c.acknowledged_ns.is_not(None), did.c.confirmed_ns.is_(None))
-        )
-        found = await self.fetch(tenant_id, query.limit(limit))
+        found = await self.fetch(tenant_id, _PAUSES_ACKNOWLEDGED, tenant=tenant_id, most=limit)
         return [dict(row._mapping) for row in found]

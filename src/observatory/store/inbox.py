@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -22,17 +21,19 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
-    literal,
     literal_column,
     select,
     text,
 )
 
 from observatory.ports import Arrived, Delivery, Pending, Stops
+from observatory.protocol.scopes import COLUMNS
 from observatory.store import tables
-from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches
+from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches, portions
 from observatory.store.keys import SEQ_MASK
+from observatory.store.lists import any_named, any_of, any_packed
 from observatory.store.shapes import Shape
+from observatory.store.standstill import spelt
 
 # Spelled as the partial index spells it, so that it is used.
 PENDING: ColumnElement[bool] = literal_column("deliveries.state = 'pending'")
@@ -44,10 +45,7 @@ ARRIVALS = text(
     "WHERE tenant_id = :tenant AND sequence_number >= :number "
     "AND (sequence_number > :number OR agent_no > :agent) ORDER BY sequence_number, agent_no LIMIT :most"
 ).bindparams(bindparam("number", type_=BigInteger), bindparam("agent", type_=BigInteger))
-# Numbers named in one query: each is a term of its WHERE.
-NAMED = 50
-SIZES = (1, 4, NAMED)  # and so many places a statement has for them
-NUMBERS = [bindparam(f"n{place}", type_=BigInteger) for place in range(NAMED)]
+NAMED = 50  # numbers of one query
 AGENT = bindparam("agent", type_=BigInteger)
 LAST = (1 << 62) - 1
 Key = tuple[int, int]
@@ -90,25 +88,24 @@ class InboxReads(Fetches):
     async def deliveries(self, tenant_id: str, keys: Sequence[Key], content: bool) -> list[Delivery]:
         wanted = set(keys)
         rows: list[Any] = []
-        for numbers in _parts(sorted({number for number, _ in wanted}), NAMED):
+        for numbers in portions(sorted({number for number, _ in wanted}), NAMED):
             # Numbers told to many agents are read whole and sifted here.
             agents = {agent_no for number, agent_no in wanted if number in set(numbers)}
-            values = _places(numbers) | ({"agent": agents.pop()} if len(agents) == 1 else {})
-            query = self._by_numbers[len(_places(numbers)), "agent" in values]
+            values: dict[str, Any] = {"numbers": numbers}
+            if is_one := len(agents) == 1:
+                values["agent"] = agents.pop()
+            query = self._by_numbers[is_one]
             found = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
             rows += [row for row in found if (row[0], row[1]) in wanted]
         rows.sort(key=lambda row: (row[0], row[1]))
         return await self._told(tenant_id, rows, content)
 
     @cached_property
-    def _by_numbers(self) -> dict[tuple[int, bool], Select[Any]]:
-        """By how many numbers are named, and whether one agent is."""
+    def _by_numbers(self) -> list[Select[Any]]:
+        """Of anybody; of one agent."""
         told = tables.deliveries.c
-        made = {}
-        for size in SIZES:
-            query = self._all_told.where(any_of(told.sequence_number, NUMBERS[:size]))
-            made[size, False], made[size, True] = query, query.where(told.agent_no == AGENT)
-        return made
+        query = self._all_told.where(any_named(told.sequence_number, "numbers"))
+        return [query, query.where(told.agent_no == AGENT)]
 
     async def paused_sessions(self, tenant_id: str, agent_no: int) -> list[str]:
         sessions = tables.sessions.c
@@ -151,8 +148,9 @@ class InboxReads(Fetches):
             return Stops(everyone=True)
         covered: set[int] = set()
         for scope, target in engaged:
-            column = agents.cluster_id if scope == "cluster" else agents.agent_type
-            query = select(agents.agent_no).where(agents.tenant_id == tenant_id, column == target)
+            column = agents[COLUMNS[scope]]
+            same = await spelt(self, tenant_id, column.key, target)
+            query = select(agents.agent_no).where(agents.tenant_id == tenant_id, any_of(column, same))
             covered.update(row[0] for row in await self.fetch(tenant_id, query))
         return Stops(agents=frozenset(covered))
 
@@ -173,8 +171,8 @@ class InboxReads(Fetches):
                 holds,
                 and_(holds.c.tenant_id == told.c.tenant_id, holds.c.sequence_number == told.c.message_seq),
             )
-            .outerjoin(shape.events, _numbered(shape.events, cause))
-            .outerjoin(shape.messages, _numbered(shape.messages, told.c.message_seq))
+            .outerjoin(shape.events, numbered(shape.events, cause))
+            .outerjoin(shape.messages, numbered(shape.messages, told.c.message_seq))
         )
         return (
             select(
@@ -236,12 +234,11 @@ class InboxReads(Fetches):
         rewrites = tables.rewrites
         archived = [number for number, rewrite in names if rewrite is None]
         found: dict[int, bytes | None] = {}
-        for numbers in _parts(archived, NAMED):
-            values = _places(numbers)
-            rows = await self.fetch(tenant_id, self._raws[len(values)], tenant=tenant_id, **values)
+        for numbers in portions(archived, NAMED):
+            rows = await self.fetch(tenant_id, self._raws, tenant=tenant_id, numbers=numbers)
             found |= {row[0]: None if row[1] is None else bytes(row[1]) for row in rows}
         rewritten: dict[int, bytes | None] = {}
-        for numbers in _parts([rewrite for _, rewrite in names if rewrite is not None], NAMED):
+        for numbers in portions([rewrite for _, rewrite in names if rewrite is not None], NAMED):
             query = select(rewrites.c.sequence_number, rewrites.c.raw).where(
                 rewrites.c.tenant_id == tenant_id, any_of(rewrites.c.sequence_number, numbers)
             )
@@ -253,52 +250,34 @@ class InboxReads(Fetches):
         }
 
     @cached_property
-    def _raws(self) -> dict[int, Select[Any]]:
+    def _raws(self) -> Select[Any]:
         payloads = self._shape.payloads
-        query = select(_number_column(payloads), payloads.c.raw)
-        return {size: query.where(_among(payloads, NUMBERS[:size])) for size in SIZES}
-
-
-def _places(numbers: Sequence[int]) -> dict[str, Any]:
-    """Values for one of the few statements there are: what is left over names the last number again."""
-    size = next(size for size in SIZES if size >= len(numbers))
-    return {f"n{place}": numbers[min(place, len(numbers) - 1)] for place in range(size)}
-
-
-def _parts(numbers: Iterable[int], size: int) -> Iterable[tuple[int, ...]]:
-    rest = iter(numbers)
-    while part := tuple(islice(rest, size)):
-        yield part
+        return select(number_column(payloads), payloads.c.raw).where(among_numbers(payloads))
 
 
 def _same(left: Any, right: Any, column: str) -> ColumnElement[bool]:
     return and_(left.tenant_id == right.tenant_id, left[column] == right[column])
 
 
-def any_of(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
-    """`IN` with a place for each value: what expands a list later is not understood by asyncpg."""
-    return column.in_([value if isinstance(value, ColumnElement) else literal(value) for value in values])
-
-
-def _packed(number: Any) -> ColumnElement[Any]:
-    """SQLite's key of a row (ADR-024)."""
+def _base() -> ColumnElement[Any]:
+    """What the tenant's keys begin with on SQLite (ADR-024)."""
     heads = tables.chain_heads.c
-    tenant_no = select(heads.tenant_no).where(heads.tenant_id == TENANT).scalar_subquery()
-    return tenant_no.op("<<")(40).op("|")(number)
+    return select(heads.tenant_no).where(heads.tenant_id == TENANT).scalar_subquery().op("<<")(40)
 
 
-def _numbered(table: FromClause, number: Any) -> ColumnElement[bool]:
+def numbered(table: FromClause, number: Any) -> ColumnElement[bool]:
     """The row of a big table with this number: by SQLite's packed key, or by the seed's columns."""
     if "key" in table.c:
-        return table.c.key == _packed(number)
+        return table.c.key == _base().op("|")(number)
     return and_(table.c.tenant_id == TENANT, table.c.sequence_number == number)
 
 
-def _among(table: FromClause, numbers: Iterable[Any]) -> ColumnElement[bool]:
+def among_numbers(table: FromClause) -> ColumnElement[bool]:
+    """The rows of a big table whose numbers are given to `fetch` as `numbers`."""
     if "key" in table.c:
-        return any_of(table.c.key, [_packed(number) for number in numbers])
-    return and_(table.c.tenant_id == TENANT, any_of(table.c.sequence_number, numbers))
+        return any_packed(table.c.key, _base(), "numbers")
+    return and_(table.c.tenant_id == TENANT, any_named(table.c.sequence_number, "numbers"))
 
 
-def _number_column(table: FromClause) -> ColumnElement[Any]:
+def number_column(table: FromClause) -> ColumnElement[Any]:
     return table.c.key.op("&")(SEQ_MASK) if "key" in table.c else table.c.sequence_number

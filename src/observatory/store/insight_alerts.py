@@ -9,6 +9,7 @@ from sqlalchemy import select
 from observatory.insight.alerts import AlertRow
 from observatory.store.derived_tables import alerts
 from observatory.store.fetches import Fetches
+from observatory.store.lists import any_of
 
 _COLUMNS = tuple(alerts.c[name] for name in AlertRow._fields)
 
@@ -20,7 +21,7 @@ class AlertReads(Fetches):
         self, tenant_id: str, before: int | None, limit: int, kinds: Collection[str]
     ) -> list[AlertRow]:
         query = select(*_COLUMNS).where(
-            alerts.c.tenant_id == tenant_id, alerts.c.starts == 1, alerts.c.kind.in_(sorted(kinds))
+            alerts.c.tenant_id == tenant_id, alerts.c.starts == 1, any_of(alerts.c.kind, sorted(kinds))
         )
         if before is not None:
             query = query.where(alerts.c.seq < before)
@@ -33,7 +34,7 @@ class AlertReads(Fetches):
         query = (
             select(*_COLUMNS)
             .where(alerts.c.tenant_id == tenant_id, alerts.c.starts == 0, alerts.c.seq > after)
-            .where(alerts.c.kind.in_(sorted(kinds)))
+            .where(any_of(alerts.c.kind, sorted(kinds)))
             .order_by(alerts.c.seq)
             .limit(limit)
         )

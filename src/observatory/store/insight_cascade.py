@@ -10,6 +10,7 @@ from observatory.insight.cascade import SignRow, Spot, Upstream
 from observatory.store.derived_tables import agent_minutes, links, steps, uses
 from observatory.store.fetches import portions
 from observatory.store.insight_steps import StepReads
+from observatory.store.lists import any_of
 
 
 class CascadeReads(StepReads):
@@ -21,7 +22,7 @@ class CascadeReads(StepReads):
         asked = ((steps.c.seq, numbers), (steps.c.name_key, keys), (steps.c.span_key, keys))
         for column, values in asked:
             for some in portions(sorted(values)):
-                query = select(*columns).where(steps.c.tenant_id == tenant_id, column.in_(some))
+                query = select(*columns).where(steps.c.tenant_id == tenant_id, any_of(column, some))
                 found.update(Spot(*row) for row in await self.fetch(tenant_id, query))
         return sorted(found)
 
@@ -32,7 +33,7 @@ class CascadeReads(StepReads):
 
     async def upstream(self, tenant_id: str, sessions: Collection[int], until: int, limit: int) -> Upstream:
         among = sorted(sessions)
-        mine = and_(steps.c.tenant_id == tenant_id, steps.c.session_no.in_(among), steps.c.seq <= until)
+        mine = and_(steps.c.tenant_id == tenant_id, any_of(steps.c.session_no, among), steps.c.seq <= until)
         parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
         # A row a parent, one without any when it has none.
         columns = [steps.c[name] for name in SignRow._fields[:-2]]
@@ -63,7 +64,7 @@ class CascadeReads(StepReads):
         )
         found: list[tuple[int, int, int]] = []
         for some in portions(sorted(agents)):
-            rows = await self.fetch(tenant_id, query.where(uses.c.from_agent.in_(some)))
+            rows = await self.fetch(tenant_id, query.where(any_of(uses.c.from_agent, some)))
             found += [(row[0], row[1], row[2]) for row in rows]
         return found
 
@@ -78,6 +79,6 @@ class CascadeReads(StepReads):
         )
         found: list[tuple[int, int, int, int]] = []
         for some in portions(sorted(agents)):
-            rows = await self.fetch(tenant_id, query.where(table.agent_no.in_(some)))
+            rows = await self.fetch(tenant_id, query.where(any_of(table.agent_no, some)))
             found += [(row[0], row[1], row[2], row[3]) for row in rows]
         return sorted(found)

@@ -7,9 +7,14 @@ from collections.abc import Collection
 from sqlalchemy import select
 
 from observatory.store.derived_tables import links, steps
-from observatory.store.fetches import Fetches, portions
+from observatory.store.fetches import TENANT, Fetches, portions
+from observatory.store.lists import any_named
 
 DEEPEST = 20_000  # descendants looked at; a larger brood is taken for reached
+# Asked with every batch.
+_AWAITED = select(links.c.seq, links.c.parent_key).where(
+    links.c.tenant_id == TENANT, any_named(links.c.parent_key, "keys")
+)
 
 
 class CauseReads(Fetches):
@@ -17,10 +22,8 @@ class CauseReads(Fetches):
         """(number of the child, key) of folded links to any of these keys of names or spans."""
         found: list[tuple[int, int]] = []
         for some in portions(sorted(keys)):
-            query = select(links.c.seq, links.c.parent_key).where(
-                links.c.tenant_id == tenant_id, links.c.parent_key.in_(some)
-            )
-            found += [(row[0], row[1]) for row in await self.fetch(tenant_id, query)]
+            rows = await self.fetch(tenant_id, _AWAITED, tenant=tenant_id, keys=some)
+            found += [(row[0], row[1]) for row in rows]
         return found
 
     async def brood(self, tenant_id: str, seq: int) -> set[int] | None:

@@ -11,6 +11,7 @@ from observatory.insight.traffic import Dimension, Gap, Key, Spent
 from observatory.store.derived_tables import agent_minutes, gaps, label_minutes, session_minutes, steps
 from observatory.store.fetches import Fetches
 from observatory.store.insight_traffic import parts
+from observatory.store.lists import any_of
 
 
 def _source(by: Dimension) -> tuple[Table, ColumnElement[Any], list[ColumnElement[bool]]]:
@@ -69,7 +70,7 @@ class CostReads(Fetches):
             query = (
                 select(key, bucket, func.sum(table.c.cost))
                 .where(table.c.tenant_id == tenant_id, table.c.minute.between(first, last), *tests)
-                .where(key.in_(part), table.c.cost > 0)
+                .where(any_of(key, part), table.c.cost > 0)
                 .group_by(key, bucket)
             )
             found += [(row[0], row[1], float(row[2])) for row in await self.fetch(tenant_id, query)]

@@ -11,6 +11,7 @@ from observatory.insight.facts import Claimed, FactFilter, FactRow, Stated, UseR
 from observatory.store.derived_tables import claims, facts, reach, steps, uses
 from observatory.store.fetches import MOST, portions
 from observatory.store.insight_steps import StepReads
+from observatory.store.lists import any_of
 
 _FACT = tuple(facts.c[name] for name in FactRow._fields)
 _CLAIMED = tuple(facts.c[name] for name in Claimed._fields)
@@ -39,7 +40,7 @@ class FactsInStore(StepReads):
     ) -> list[FactRow]:
         query = _facts(tenant_id)
         if where.fact_keys is not None:
-            query = query.where(facts.c.fact_key.in_(where.fact_keys))
+            query = query.where(any_of(facts.c.fact_key, where.fact_keys))
         if where.agent_no is not None:
             query = query.where(facts.c.agent_no == where.agent_no)
         if where.session_no is not None:
@@ -56,7 +57,7 @@ class FactsInStore(StepReads):
         return [FactRow(*row) for row in found]
 
     async def claimed(self, tenant_id: str, keys: Collection[int], limit: int) -> list[FactRow]:
-        query = _facts(tenant_id).where(facts.c.fact_key.in_(sorted(keys)[:MOST]))
+        query = _facts(tenant_id).where(any_of(facts.c.fact_key, sorted(keys)[:MOST]))
         found = await self.fetch(tenant_id, query.order_by(facts.c.fact_id).limit(limit))
         return [FactRow(*row) for row in found]
 
@@ -133,7 +134,7 @@ class FactsInStore(StepReads):
         column = SCOPES[scope]
         counts: dict[Any, int] = {}
         for some in portions(places):
-            query = select(column, func.count()).where(facts.c.tenant_id == tenant_id, column.in_(some))
+            query = select(column, func.count()).where(facts.c.tenant_id == tenant_id, any_of(column, some))
             counts |= {row[0]: row[1] for row in await self.fetch(tenant_id, query.group_by(column))}
         found: dict[Any, tuple[list[FactRow], bool]] = {}
         small = [place for place, count in counts.items() if count <= most]
@@ -174,7 +175,7 @@ class FactsInStore(StepReads):
     ) -> list[Any]:
         found: list[Any] = []
         for some in portions(sorted(values)):
-            found += await self.fetch(tenant_id, query.where(column.in_(some)))
+            found += await self.fetch(tenant_id, query.where(any_of(column, some)))
         return found
 
 

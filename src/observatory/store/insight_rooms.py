@@ -28,33 +28,36 @@ from sqlalchemy import (
 from observatory.insight.rooms import Room, Rows, Sought
 from observatory.store import tables
 from observatory.store.alarms import SEVERE
-from observatory.store.inbox import any_of
+from observatory.store.fetches import TENANT
 from observatory.store.insight_sessions import SessionReads
+from observatory.store.lists import any_of
 
 VIOLATION = '"event_type":"schema_violation"'
 SECOND = 19  # characters of a time up to its second
+# SQLite prefers the primary key of a table without rowid and would read every member there is.
+_NUMBER: ColumnElement[Any] = literal_column("session_no")
+_PAUSED_IN = {
+    dialect: select(_NUMBER, func.count())
+    .select_from(text(source))
+    .where(literal_column("tenant_id") == TENANT, literal_column("paused_ns IS NOT NULL"))
+    .group_by(_NUMBER)
+    for dialect, source in (("sqlite", "members INDEXED BY members_paused"), ("postgresql", "members"))
+}
+_DECIDING_IN = select(tables.decisions.c.session_no).where(
+    tables.decisions.c.tenant_id == TENANT,
+    literal_column("state = 'pending'"),  # as the partial index spells it
+)
 
 
 class RoomReads(SessionReads):
     """The `Rooms` protocol over any store that can `fetch` rows."""
 
     async def paused_in(self, tenant_id: str) -> dict[int, int]:
-        # SQLite prefers the primary key of a table without rowid and would read every member there is.
-        source = "members INDEXED BY members_paused" if self.dialect == "sqlite" else "members"
-        number: ColumnElement[Any] = literal_column("session_no")
-        query = (
-            select(number, func.count())
-            .select_from(text(source))
-            .where(literal_column("tenant_id") == tenant_id, literal_column("paused_ns IS NOT NULL"))
-            .group_by(number)
-        )
-        return {row[0]: row[1] for row in await self.fetch(tenant_id, query)}
+        found = await self.fetch(tenant_id, _PAUSED_IN[self.dialect], tenant=tenant_id)
+        return {row[0]: row[1] for row in found}
 
     async def deciding_in(self, tenant_id: str) -> set[int]:
-        decisions = tables.decisions.c
-        pending: ColumnElement[bool] = literal_column("state = 'pending'")  # as the partial index spells it
-        query = select(decisions.session_no).where(decisions.tenant_id == tenant_id, pending)
-        return {row[0] for row in await self.fetch(tenant_id, query)}
+        return {row[0] for row in await self.fetch(tenant_id, _DECIDING_IN, tenant=tenant_id)}
 
     async def sessions_found(
         self, tenant_id: str, sought: Sought, before: int | None, limit: int, severity: str | None

@@ -34,6 +34,7 @@ from observatory.store.derived_tables import cursors, documents, steps, vectors
 from observatory.store.embedding import Embedder, bits_of, embedder
 from observatory.store.fetches import Fetches, portions
 from observatory.store.likeness import Likeness, Vectors, told
+from observatory.store.lists import any_of
 
 LOOK = 50_000  # documents with the words that filters are tried on, newest first
 EXCLUDED = 200_000  # documents with unwanted words that are left out
@@ -81,7 +82,7 @@ def extra_ddl(dialect: str) -> Sequence[str]:
 def condition(clause: Clause) -> ColumnElement[bool]:
     column: ColumnElement[Any] = COLUMNS[clause.field]
     if clause.op == "in":
-        met: ColumnElement[bool] = column.in_(clause.values) if clause.values else false()
+        met: ColumnElement[bool] = any_of(column, clause.values) if clause.values else false()
         return or_(column.is_(None), not_(met)) if clause.negated else met
     (value,) = clause.values
     met = {"<": column < value, "<=": column <= value, ">": column > value, ">=": column >= value}[clause.op]
@@ -208,7 +209,7 @@ class SearchReads(Fetches):
         query = select(*made).where(steps.c.tenant_id == tenant_id)
         found: dict[int, Face] = {}
         for some in portions(sorted(numbers), MANY):
-            rows = await self.fetch(tenant_id, query.where(steps.c.seq.in_(some)))
+            rows = await self.fetch(tenant_id, query.where(any_of(steps.c.seq, some)))
             found |= {row[0]: Face(*row) for row in rows}
         return found
 
@@ -242,12 +243,12 @@ class SearchReads(Fetches):
 
     async def _passing(self, tenant_id: str, scope: Scope, numbers: list[int]) -> list[int]:
         query = select(steps.c.seq).where(steps.c.tenant_id == tenant_id, *map(condition, scope.clauses))
-        met = {row[0] for row in await self.fetch(tenant_id, query.where(steps.c.seq.in_(numbers)))}
+        met = {row[0] for row in await self.fetch(tenant_id, query.where(any_of(steps.c.seq, numbers)))}
         return [number for number in numbers if number in met]
 
     async def _bodies(self, tenant_id: str, numbers: list[int]) -> list[tuple[int, int, str]]:
         query = select(documents.c.seq, documents.c.meant, documents.c.body).where(
-            documents.c.tenant_id == tenant_id, documents.c.seq.in_(numbers)
+            documents.c.tenant_id == tenant_id, any_of(documents.c.seq, numbers)
         )
         return [tuple(row) for row in await self.fetch(tenant_id, query)] if numbers else []
 

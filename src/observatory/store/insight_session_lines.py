@@ -8,9 +8,16 @@ from sqlalchemy import select
 
 from observatory.insight.session_lines import SessionLine, key_of
 from observatory.store.derived_tables import session_lines
-from observatory.store.fetches import Fetches, portions
+from observatory.store.fetches import LIMIT, LOW, TENANT, Fetches, portions
+from observatory.store.lists import any_of
 
 _COLUMNS = tuple(session_lines.c[name] for name in SessionLine._fields)
+_SINCE = (
+    select(*_COLUMNS)
+    .where(session_lines.c.tenant_id == TENANT, session_lines.c.turn > LOW)
+    .order_by(session_lines.c.turn)
+    .limit(LIMIT)
+)
 
 
 class LineReads(Fetches):
@@ -21,19 +28,14 @@ class LineReads(Fetches):
         for some in portions(sorted(sessions)):
             query = select(*_COLUMNS).where(
                 session_lines.c.tenant_id == tenant_id,
-                session_lines.c.session_no.in_(some),
+                any_of(session_lines.c.session_no, some),
             )
             found |= {row[0]: SessionLine(*row) for row in await self.fetch(tenant_id, query)}
         return found
 
     async def session_lines_since(self, tenant_id: str, turn: int, limit: int) -> list[SessionLine]:
-        query = (
-            select(*_COLUMNS)
-            .where(session_lines.c.tenant_id == tenant_id, session_lines.c.turn > turn)
-            .order_by(session_lines.c.turn)
-            .limit(limit)
-        )
-        return [SessionLine._make(row) for row in await self.fetch_plain(tenant_id, query)]
+        [found] = await self.fetch_each(tenant_id, (_SINCE,), tenant=tenant_id, low=turn, most=limit)
+        return [SessionLine._make(row) for row in found]
 
     async def sessions_about(self, tenant_id: str, text: str, limit: int) -> list[int]:
         """A walk through the tenant's goals, newest first, until there are enough."""

@@ -11,17 +11,12 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
-import msgspec
 from sqlalchemy import (
-    ARRAY,
-    BigInteger,
     ColumnElement,
     FromClause,
     Select,
     Text,
     and_,
-    any_,
-    bindparam,
     case,
     cast,
     func,
@@ -36,6 +31,7 @@ from observatory.protocol.steps import step_name
 from observatory.store import tables
 from observatory.store.fetches import TENANT, Fetches, portions
 from observatory.store.keys import SEQ_BITS, SEQ_MASK, dedupe_key
+from observatory.store.lists import any_named, any_of
 from observatory.store.shapes import Shape, state_of
 
 OBSERVED = '"observed_timestamp":"'
@@ -119,7 +115,7 @@ class SessionReads(Fetches):
             rows = await self.fetch(tenant_id, select(heads.tenant_no).where(heads.tenant_id == tenant_id))
             base = rows[0][0] << SEQ_BITS if rows else 0
         for some in portions(numbers):
-            query = columns.where(keys.in_([base | number for number in some]))
+            query = columns.where(any_of(keys, [base | number for number in some]))
             found += await self.fetch(tenant_id, query.where(*shape.in_tenant(tenant_id, None, None)))
         return found
 
@@ -184,7 +180,7 @@ class SessionReads(Fetches):
         for some in portions(names):
             keys = [dedupe_key(tenant_id, name) for name in some]
             query = columns.select_from(source).where(
-                messages.c.dedupe.in_(keys), *shape.in_tenant(tenant_id, None, None)
+                any_of(messages.c.dedupe, keys), *shape.in_tenant(tenant_id, None, None)
             )
             for session_id, step_id, message_id in await self.fetch(tenant_id, query):
                 found[step_name(session_id, step_id, message_id)] = session_id
@@ -196,9 +192,7 @@ class SessionReads(Fetches):
         """Asked with every request of spans, so it is composed once: the keys are one value of it."""
         found: dict[str, tuple[str, bytes | None]] = {}
         for some in portions(names):
-            keys: Any = [dedupe_key(tenant_id, name) for name in some]
-            if self.dialect == "sqlite":
-                keys = msgspec.json.encode(keys).decode()
+            keys = [dedupe_key(tenant_id, name) for name in some]
             rows = await self.fetch(tenant_id, self._recorded, tenant=tenant_id, keys=keys)
             for session_id, step_id, message_id, raw in rows:
                 name = step_name(session_id, step_id, message_id)
@@ -213,11 +207,7 @@ class SessionReads(Fetches):
         columns = select(
             sessions.c.session_id, messages.c.step_id, messages.c.message_id, shape.payloads.c.raw
         )
-        if self.dialect == "sqlite":
-            given = func.json_each(bindparam("keys", type_=Text)).table_valued("value")
-            named: ColumnElement[bool] = messages.c.dedupe.in_(select(given.c.value))
-        else:
-            named = messages.c.dedupe == any_(bindparam("keys", type_=ARRAY(BigInteger)))
+        named = any_named(messages.c.dedupe, "keys")
         return columns.select_from(source).where(named, *shape.between(TENANT, 1, SEQ_MASK))
 
     async def annotations_page(

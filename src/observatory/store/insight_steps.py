@@ -9,34 +9,36 @@ from sqlalchemy import select
 
 from observatory.insight.derived import Progress, StoredFinding
 from observatory.store.derived_tables import cursors, findings, steps, totals
-from observatory.store.fetches import MOST, Fetches, portions
+from observatory.store.fetches import LIMIT, LOW, MOST, TENANT, Fetches, portions
+from observatory.store.lists import any_of
+
+# Asked several times a second by whoever waits for the analyst.
+PROGRESS = select(cursors.c.name, cursors.c.seq, cursors.c.at_ns).where(cursors.c.tenant_id == TENANT)
+FINDINGS = (
+    select(
+        findings.c.finding_id,
+        findings.c.kind,
+        findings.c.seq,
+        findings.c.session_id,
+        findings.c.agent_id,
+        findings.c.at_ns,
+        findings.c.body,
+    )
+    .where(findings.c.tenant_id == TENANT, findings.c.finding_id > LOW)
+    .order_by(findings.c.finding_id)
+    .limit(LIMIT)
+)
 
 
 class StepReads(Fetches):
     async def progress(self, tenant_id: str) -> Progress:
-        query = select(cursors.c.name, cursors.c.seq, cursors.c.at_ns).where(cursors.c.tenant_id == tenant_id)
-        found = {row[0]: row for row in await self.fetch(tenant_id, query)}
+        found = {row[0]: row for row in await self.fetch(tenant_id, PROGRESS, tenant=tenant_id)}
         fold = found.get("fold", ("fold", 0, 0))
         skipped, unread = (found[name][1] if name in found else 0 for name in ("skipped", "unread"))
         return Progress(fold[1], fold[2], skipped, unread)
 
     async def findings(self, tenant_id: str, after: int, limit: int) -> list[StoredFinding]:
-        table = findings
-        query = (
-            select(
-                table.c.finding_id,
-                table.c.kind,
-                table.c.seq,
-                table.c.session_id,
-                table.c.agent_id,
-                table.c.at_ns,
-                table.c.body,
-            )
-            .where(table.c.tenant_id == tenant_id, table.c.finding_id > after)
-            .order_by(table.c.finding_id)
-            .limit(limit)
-        )
-        rows = await self.fetch(tenant_id, query)
+        rows = await self.fetch(tenant_id, FINDINGS, tenant=tenant_id, low=after, most=limit)
         return [
             StoredFinding(row[0], row[1], row[2], row[3], row[4], row[5], msgspec.json.decode(row[6]))
             for row in rows
@@ -50,10 +52,10 @@ class StepReads(Fetches):
         among = sorted(agents)
         for some in portions(sorted(sessions)):
             query = select(totals.c.session_no, totals.c.agent_no, totals.c.total, totals.c.seq).where(
-                totals.c.tenant_id == tenant_id, totals.c.session_no.in_(some)
+                totals.c.tenant_id == tenant_id, any_of(totals.c.session_no, some)
             )
             if len(among) <= MOST:
-                query = query.where(totals.c.agent_no.in_(among))
+                query = query.where(any_of(totals.c.agent_no, among))
             found |= {(row[0], row[1]): (row[2], row[3]) for row in await self.fetch(tenant_id, query)}
         return found
 
@@ -62,6 +64,6 @@ class StepReads(Fetches):
         if not numbers:
             return {}
         query = select(steps.c.seq, steps.c.cost).where(
-            steps.c.tenant_id == tenant_id, steps.c.seq.in_(sorted(numbers))
+            steps.c.tenant_id == tenant_id, any_of(steps.c.seq, sorted(numbers))
         )
         return {row[0]: row[1] for row in await self.fetch(tenant_id, query)}

@@ -10,7 +10,8 @@ from sqlalchemy import and_, case, func, literal_column, select
 
 from observatory.insight.traffic import AgentMinute, Child, EdgeSum, Fork, SecondCount
 from observatory.store.derived_tables import agent_minutes, edge_minutes, links, seconds, steps
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches
+from observatory.store.lists import any_named, any_of
 
 MOST = 500  # values of one IN list
 # So many numbers back forks are looked for: a bound on the work, not on the time.
@@ -18,6 +19,26 @@ LOOKED_AT = 20_000
 FAN = 50  # agents of a fork's children that are told
 T = TypeVar("T")
 BY_SPAN = links.c.kind == literal_column("'span'")  # in words: the index of these few is found by no value
+# The pulse of an open page asks every second.
+_SECONDS = (
+    select(*(seconds.c[name] for name in SecondCount._fields))
+    .where(seconds.c.tenant_id == TENANT, seconds.c.second.between(LOW, HIGH))
+    .order_by(seconds.c.second)
+)
+_FIRST_SINCE = (
+    select(steps.c.seq)
+    .where(steps.c.tenant_id == TENANT, steps.c.at_ns >= LOW)
+    .order_by(steps.c.at_ns, steps.c.seq)
+    .limit(1)
+)
+_CHILDREN_SINCE = (
+    select(links.c.parent_key, links.c.seq, steps.c.agent_no, steps.c.at_ns)
+    .select_from(links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq)))
+    .where(links.c.tenant_id == TENANT, links.c.seq > LOW, links.c.kind != "span")
+    .where(steps.c.at_ns >= HIGH)
+    .order_by(links.c.seq.desc())
+    .limit(LIMIT)
+)
 
 
 class Placed(NamedTuple):
@@ -44,7 +65,7 @@ class TrafficReads(Fetches):
         found = []
         for part in parts(sorted(keys)):
             query = select(steps.c[column], *_PLACED).where(
-                steps.c.tenant_id == tenant_id, steps.c[column].in_(part)
+                steps.c.tenant_id == tenant_id, any_of(steps.c[column], part)
             )
             found += [(row[0], _placed(*row[1:])) for row in await self.fetch(tenant_id, query)]
         return found
@@ -52,14 +73,8 @@ class TrafficReads(Fetches):
     async def waiting_for(self, tenant_id: str, keys: Collection[int]) -> dict[int, list[tuple[Placed, str]]]:
         """Steps that named a parent by these keys, and the kind of the link, by key."""
         found: dict[int, list[tuple[Placed, str]]] = {}
-        joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
         for part in parts(sorted(keys)):
-            query = (
-                select(links.c.parent_key, links.c.kind, *_PLACED)
-                .select_from(joined)
-                .where(links.c.tenant_id == tenant_id, links.c.parent_key.in_(part), links.c.kind != "span")
-            )
-            for row in await self.fetch(tenant_id, query):
+            for row in await self.fetch(tenant_id, _WAITING_FOR, tenant=tenant_id, keys=part):
                 found.setdefault(row[0], []).append((_placed(*row[2:]), row[1]))
         return found
 
@@ -75,7 +90,7 @@ class TrafficReads(Fetches):
         found: dict[int, list[tuple[int, int]]] = {}
         for part in parts(sorted(keys)):
             query = select(links.c.parent_key, links.c.seq, links.c.session_no).where(
-                links.c.tenant_id == tenant_id, links.c.parent_key.in_(part), BY_SPAN
+                links.c.tenant_id == tenant_id, any_of(links.c.parent_key, part), BY_SPAN
             )
             for row in await self.fetch(tenant_id, query):
                 found.setdefault(row[0], []).append((row[1], row[2]))
@@ -110,30 +125,19 @@ class TrafficReads(Fetches):
         return [EdgeSum(row[0], row[1], row[2], *map(int, row[3:])) for row in rows]
 
     async def seconds(self, tenant_id: str, first: int, last: int) -> list[SecondCount]:
-        query = (
-            select(*(seconds.c[name] for name in SecondCount._fields))
-            .where(seconds.c.tenant_id == tenant_id, seconds.c.second.between(first, last))
-            .order_by(seconds.c.second)
-        )
-        return [SecondCount(*row) for row in await self.fetch(tenant_id, query)]
+        found = await self.fetch(tenant_id, _SECONDS, tenant=tenant_id, low=first, high=last)
+        return [SecondCount(*row) for row in found]
 
     async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[Child]:
         # Where that time begins, by its index: in a mesh that is still, all links would be walked through.
-        recent = select(steps.c.seq).where(steps.c.tenant_id == tenant_id, steps.c.at_ns >= since_ns)
-        first = await self.fetch(tenant_id, recent.order_by(steps.c.at_ns, steps.c.seq).limit(1))
+        first = await self.fetch(tenant_id, _FIRST_SINCE, tenant=tenant_id, low=since_ns)
         if not first:
             return []
         past = max(after, first[0][0] - 1)
-        joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
-        query = (
-            select(links.c.parent_key, links.c.seq, steps.c.agent_no, steps.c.at_ns)
-            .select_from(joined)
-            .where(links.c.tenant_id == tenant_id, links.c.seq > past, links.c.kind != "span")
-            .where(steps.c.at_ns >= since_ns)
-            .order_by(links.c.seq.desc())
-            .limit(limit)
+        found = await self.fetch(
+            tenant_id, _CHILDREN_SINCE, tenant=tenant_id, low=past, high=since_ns, most=limit
         )
-        return [Child(*row) for row in reversed(await self.fetch(tenant_id, query))]
+        return [Child(*row) for row in reversed(found)]
 
     async def split_at(self, tenant_id: str, keys: Collection[int]) -> dict[int, Fork]:
         found = await self.placed(tenant_id, keys)
@@ -176,7 +180,7 @@ class TrafficReads(Fetches):
         query = (
             select(links.c.parent_key, *_PLACED)
             .select_from(joined)
-            .where(links.c.tenant_id == tenant_id, links.c.parent_key.in_(keys), links.c.kind != "span")
+            .where(links.c.tenant_id == tenant_id, any_of(links.c.parent_key, keys), links.c.kind != "span")
             .where(steps.c.at_ns.between(since_ns, until_ns))
             .order_by(links.c.seq)
             .limit(LOOKED_AT)
@@ -188,6 +192,12 @@ class TrafficReads(Fetches):
 
 
 _PLACED = (steps.c.seq, steps.c.session_no, steps.c.agent_no, steps.c.at_ns, steps.c.state, steps.c.status)
+# Asked with every batch.
+_WAITING_FOR = (
+    select(links.c.parent_key, links.c.kind, *_PLACED)
+    .select_from(links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq)))
+    .where(links.c.tenant_id == TENANT, any_named(links.c.parent_key, "keys"), links.c.kind != "span")
+)
 
 
 def _placed(seq: int, session_no: int, agent_no: int, at_ns: int, state: str, status: str | None) -> Placed:

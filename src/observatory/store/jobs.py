@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, func, literal, literal_column, select, union_all
+from sqlalchemy import BigInteger, ColumnElement, func, literal, literal_column, or_, select, union_all
 
 from observatory.store import tables
-from observatory.store.fetches import Fetches, portions
-from observatory.store.inbox import any_of
+from observatory.store.fetches import TENANT, Fetches, portions
+from observatory.store.lists import any_of, padded
 
 Row = dict[str, Any]
+_jobs, _runs = tables.jobs.c, tables.job_runs.c
+_FIRES = select(func.min(_jobs.next_ns)).where(_jobs.tenant_id == TENANT, _jobs.next_ns.is_not(None))
+_WAITS = select(func.min(_runs.next_try_ns)).where(_runs.tenant_id == TENANT, _runs.next_try_ns.is_not(None))
+_EARLIEST = select(_FIRES.scalar_subquery(), _WAITS.scalar_subquery())  # asked after every commit
 
 
 class JobReads(Fetches):
     """The `JobRows` port over any store that can `fetch` rows."""
 
     async def earliest(self, tenant_id: str) -> int | None:
-        jobs, runs = tables.jobs.c, tables.job_runs.c
-        fires = select(func.min(jobs.next_ns)).where(jobs.tenant_id == tenant_id, jobs.next_ns.is_not(None))
-        waits = select(func.min(runs.next_try_ns)).where(
-            runs.tenant_id == tenant_id, runs.next_try_ns.is_not(None)
-        )
-        found = (await self.fetch(tenant_id, select(fires.scalar_subquery(), waits.scalar_subquery())))[0]
+        found = (await self.fetch(tenant_id, _EARLIEST, tenant=tenant_id))[0]
         return min((one for one in found if one is not None), default=None)
 
     async def jobs_due(self, tenant_id: str, now_ns: int, limit: int) -> list[Row]:
@@ -67,7 +66,7 @@ class JobReads(Fetches):
         for ids in portions(job_ids):
             query = (
                 select(*keys, func.count())
-                .where(runs.tenant_id == tenant_id, runs.job_id.in_(ids))
+                .where(runs.tenant_id == tenant_id, any_of(runs.job_id, ids))
                 .where(runs.scheduled_for >= from_ns, runs.scheduled_for < until_ns)
                 .group_by(runs.job_id, literal_column("place"), runs.state, runs.manual)
             )
@@ -81,23 +80,35 @@ class JobReads(Fetches):
         runs = tables.job_runs
         names = ("job_id", "scheduled_for", "state", "manual", "reason")
         columns = [runs.c[name] for name in names]
-        found: list[Row] = []
-        for ids in portions(job_ids, 50):
+        found: set[tuple[Any, ...]] = set()
+        for ids in portions(job_ids, 64):
             newest = [
                 select(*columns)
                 .where(runs.c.tenant_id == tenant_id, runs.c.job_id == job_id)
                 .order_by(runs.c.scheduled_for.desc())
                 .limit(each)
                 .subquery()
-                for job_id in ids
+                for job_id in padded(ids)
             ]
             query = union_all(*(select(one) for one in newest))
-            found += [dict(zip(names, row, strict=True)) for row in await self.fetch(tenant_id, query)]
-        return sorted(found, key=lambda row: (row["job_id"], -row["scheduled_for"]))
+            found |= {tuple(row) for row in await self.fetch(tenant_id, query)}
+        rows = [dict(zip(names, row, strict=True)) for row in found]
+        return sorted(rows, key=lambda row: (row["job_id"], -row["scheduled_for"]))
 
     async def jobs_firing(self, tenant_id: str, until_ns: int, limit: int) -> list[Row]:
         jobs = tables.jobs.c
         return await self._rows(tenant_id, tables.jobs, [jobs.next_ns < until_ns], jobs.next_ns, limit)
+
+    async def jobs_ahead(self, tenant_id: str, beyond_ns: int, limit: int) -> list[Row]:
+        jobs = tables.jobs.c
+        planned = or_(jobs.last_for_ns > beyond_ns, jobs.updated_ns > beyond_ns)
+        tests = [jobs.kind == "cron", jobs.next_ns > beyond_ns, planned]
+        return await self._rows(tenant_id, tables.jobs, tests, jobs.next_ns.desc(), limit)
+
+    async def runs_ahead(self, tenant_id: str, beyond_ns: int, limit: int) -> list[Row]:
+        runs = tables.job_runs.c
+        tests = [runs.next_try_ns > beyond_ns]
+        return await self._rows(tenant_id, tables.job_runs, tests, runs.next_try_ns.desc(), limit)
 
     async def jobs_made(self, tenant_id: str) -> int:
         jobs = tables.jobs.c

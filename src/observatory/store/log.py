@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, TextClause, bindparam, text
+from sqlalchemy import BigInteger, Text, TextClause, bindparam, text
 
 from observatory.insight.log import Checkpoint, bytes_of, number_of
 from observatory.ports import StoredEvent
@@ -19,24 +19,24 @@ from observatory.store.keys import SEQ_MASK as MOST_SIZE
 # Rows of the inner query come in the order of its key, and are joined as they come.
 SQLITE = {
     "event": "SELECT record, leaf_hash FROM audit_log WHERE key = "
-    "(SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = :tenant_id) + :first",
+    "(SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = :tenant) + :first",
     "leaves": "SELECT group_concat(hex(leaf_hash), '') FROM (SELECT leaf_hash FROM audit_log "
-    "WHERE key BETWEEN (SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = :tenant_id) + :first "
-    "AND (SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = :tenant_id) + :last ORDER BY key)",
+    "WHERE key BETWEEN (SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = :tenant) + :first "
+    "AND (SELECT tenant_no << 40 FROM chain_heads WHERE tenant_id = :tenant) + :last ORDER BY key)",
     "nodes": "SELECT group_concat(hex(hash), '') FROM (SELECT hash FROM log_nodes WHERE "
-    "tenant_id = :tenant_id AND level = :level AND position BETWEEN :first AND :last ORDER BY position)",
+    "tenant_id = :tenant AND level = :level AND position BETWEEN :first AND :last ORDER BY position)",
 }
 POSTGRES = {
     "event": "SELECT record, leaf_hash FROM audit_events "
-    "WHERE tenant_id = :tenant_id AND sequence_number = :first",
+    "WHERE tenant_id = :tenant AND sequence_number = :first",
     "leaves": "SELECT string_agg(leaf_hash, ''::bytea ORDER BY sequence_number) FROM audit_events "
-    "WHERE tenant_id = :tenant_id AND sequence_number BETWEEN :first AND :last",
+    "WHERE tenant_id = :tenant AND sequence_number BETWEEN :first AND :last",
     "nodes": "SELECT string_agg(hash, ''::bytea ORDER BY position) FROM log_nodes "
-    "WHERE tenant_id = :tenant_id AND level = :level AND position BETWEEN :first AND :last",
+    "WHERE tenant_id = :tenant AND level = :level AND position BETWEEN :first AND :last",
 }
 BOTH = {
     "checkpoint": "SELECT size, root, note, signed_ns FROM checkpoints "
-    "WHERE tenant_id = :tenant_id AND size <= :last ORDER BY size DESC LIMIT 1"
+    "WHERE tenant_id = :tenant AND size <= :last ORDER BY size DESC LIMIT 1"
 }
 
 
@@ -44,7 +44,8 @@ def _statements(words: dict[str, str]) -> dict[str, TextClause]:
     """Numbers are bound as the columns' own type: PostgreSQL would take them for shorter ones."""
     return {
         name: text(sql).bindparams(
-            *(bindparam(mark, type_=BigInteger) for mark in ("level", "first", "last") if f":{mark}" in sql)
+            bindparam("tenant", type_=Text),
+            *(bindparam(mark, type_=BigInteger) for mark in ("level", "first", "last") if f":{mark}" in sql),
         )
         for name, sql in words.items()
     }
@@ -59,8 +60,8 @@ class LogReads(Fetches):
     dialect: str
 
     async def _ask(self, name: str, tenant_id: str, **values: int) -> list[Any]:
-        query = STATEMENTS[self.dialect][name].bindparams(tenant_id=tenant_id, **values)
-        return await self.fetch(tenant_id, query)
+        given: dict[str, Any] = {"tenant": tenant_id, **values}
+        return await self.fetch(tenant_id, STATEMENTS[self.dialect][name], **given)
 
     async def hashes(self, tenant_id: str, level: int, first: int, count: int) -> bytes:
         if count <= 0:

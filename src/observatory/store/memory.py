@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy import Table
 
 from observatory.rows import Agent, Breaker, DeliveryRow, Hold, Member, Session, Write
 from observatory.store import tables
+from observatory.store.lists import padded, portioned
 
 
 def _columns(table: Table) -> tuple[str, ...]:
@@ -86,15 +88,18 @@ ROW_KEYS: dict[str, tuple[str, ...]] = {
     "alert_rules": ("tenant_id", "rule_id"),
     "alert_states": ("state_key",),
     "agent_certificates": ("entity_id",),
+    "grants": ("entity_id", "address"),
     "certificates": ("tenant_id", "slot"),
+    "refusals": ("key_id", "kind"),
 }
 # Of these only rows that are not removed are loaded: what an act reads under the lock stays bounded.
 LIVE_ONLY = frozenset({"saved_views", "peers", "hooks", "webhook_endpoints", "alert_rules", "exporters"})
 
-# Keys and signed-in browsers that may still act; a tenant and an id list are added.
+# Keys and sign-ins that may still act, these as long as their key may; a tenant and an id list are added.
 GOOD_KEYS = (
     "SELECT k.key_id FROM (SELECT tenant_id, key_id, user_id, revoked_ns FROM api_keys UNION ALL "
-    "SELECT tenant_id, login_id, user_id, ended_ns FROM logins) k LEFT JOIN users u "
+    "SELECT l.tenant_id, l.login_id, l.user_id, COALESCE(l.ended_ns, (SELECT a.revoked_ns FROM api_keys a "
+    "WHERE a.tenant_id = l.tenant_id AND a.key_id = l.key_id)) FROM logins l) k LEFT JOIN users u "
     "ON u.tenant_id = k.tenant_id AND u.user_id = k.user_id "
     "WHERE k.revoked_ns IS NULL AND u.disabled_ns IS NULL"
 )
@@ -144,30 +149,46 @@ def delivery_row(tenant_id: str, delivery: DeliveryRow) -> tuple[Any, ...]:
     return (tenant_id, *_of_delivery(delivery))
 
 
-def write_sql(write: Write, mark: Callable[[int], str]) -> tuple[str, list[Any]]:
-    """One statement for a rare row. Names come from our own code; values are always bound."""
+def write_sql(write: Write, mark: Callable[[int], str]) -> Iterator[tuple[str, list[Any]]]:
+    """Rare rows: one statement, or as many as `portioned` says.
+
+    Names come from our own code; values are always bound.
+    """
     table = tables.SMALL[write.table]
     columns = list(write.values)
     unknown = [column for column in (*columns, *(write.where or {})) if column not in table.c]
     if unknown:
         raise KeyError(f"{write.table} has no column {unknown[0]}")
-    values = list(write.values.values())
     if write.where is not None:
-        sets = ", ".join(f"{column}={mark(i)}" for i, column in enumerate(columns, 1))
-        tests = []
-        for column, wanted in write.where.items():
-            many = wanted if isinstance(wanted, list) else [wanted]
-            marks = ", ".join(mark(i) for i in range(len(values) + 1, len(values) + len(many) + 1))
-            tests.append(f"{column} IN ({marks})" if isinstance(wanted, list) else f"{column}={marks}")
-            values += many
-        return f"UPDATE {write.table} SET {sets} WHERE {' AND '.join(tests)}", values
-    rows = []
-    for at in range(len(write.more) + 1):
+        yield _update(write.table, write.values, write.where, mark)
+        return
+    rows = iter((write.values, *write.more))
+    for size in portioned(1 + len(write.more)):
+        values = [row[column] for row in islice(rows, size) for column in columns]
+        yield _insert(write, columns, size, mark), values
+
+
+def _update(
+    table: str, new: dict[str, Any], where: dict[str, Any], mark: Callable[[int], str]
+) -> tuple[str, list[Any]]:
+    values = list(new.values())
+    sets = ", ".join(f"{column}={mark(i)}" for i, column in enumerate(new, 1))
+    tests = []
+    for column, wanted in where.items():
+        many = padded(wanted) if isinstance(wanted, list) else [wanted]
+        marks = ", ".join(mark(i) for i in range(len(values) + 1, len(values) + len(many) + 1))
+        tests.append(f"{column} IN ({marks})" if isinstance(wanted, list) else f"{column}={marks}")
+        values += many
+    return f"UPDATE {table} SET {sets} WHERE {' AND '.join(tests)}", values
+
+
+def _insert(write: Write, columns: list[str], rows: int, mark: Callable[[int], str]) -> str:
+    marks = []
+    for at in range(rows):
         first = at * len(columns) + 1
-        rows.append(f"({', '.join(mark(i) for i in range(first, first + len(columns)))})")
-    values += [row[column] for row in write.more for column in columns]
-    sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES {', '.join(rows)}"
+        marks.append(f"({', '.join(mark(i) for i in range(first, first + len(columns)))})")
+    sql = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES {', '.join(marks)}"
     if write.key:
         sets = ", ".join(f"{column}=excluded.{column}" for column in columns if column not in write.key)
         sql += f" ON CONFLICT ({', '.join(write.key)}) DO UPDATE SET {sets}"
-    return sql, values
+    return sql

@@ -19,11 +19,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from observatory.errors import StartupError
+from observatory.state import HOME_TENANT
 from observatory.store.sqlite import connect
 
 SCRIPTS = Path(__file__).parent / "migrations"
 # Every revision, oldest first; a test compares with the scripts.
-REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
+REVISIONS = (
+    *(f"{number:04}" for number in range(1, 17)),
+    *("0018", "0019", "0017", "0018b", "0020", "0018c"),
+)
 NO_DRIVER = "PostgreSQL needs its driver: pip install 'hypervisor-observatory[postgres]'"
 LOCK = 0x0B5E70  # any constant: one advisory lock for "migrating this database"
 
@@ -65,7 +69,10 @@ def _needed(present: str | None, names: set[str], house: dict[str, str], target:
 
 def migrate_sqlite(path: Path, target: str = "head") -> tuple[str | None, Path | None]:
     """Returns the revision found and the safety copy made, if any."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartupError(f"the folder of the database {path} cannot be made: {error.strerror}") from error
     raw = connect(path, create=True)
     try:
         engine = create_engine("sqlite://", module=sqlite3, creator=lambda: raw, poolclass=StaticPool)
@@ -115,8 +122,7 @@ def _safety_copy(path: Path, present: str) -> Path:
     return copy
 
 
-async def migrate_postgres(url: str, target: str = "head") -> str | None:
-    """Returns the revision found. Runs as the URL's role, which owns the tables."""
+async def _connected(url: str) -> Any:
     try:
         import asyncpg
 
@@ -125,9 +131,16 @@ async def migrate_postgres(url: str, target: str = "head") -> str | None:
         raise StartupError(NO_DRIVER) from error
 
     try:
-        connection = await asyncpg.connect(dsn(url), timeout=10)
+        return await asyncpg.connect(dsn(url), timeout=10)
     except DRIVER_ERRORS as error:
         raise StartupError(f"PostgreSQL cannot be reached: {error}") from error
+
+
+async def migrate_postgres(url: str, target: str = "head") -> str | None:
+    """Returns the revision found. Runs as the URL's role, which owns the tables."""
+    connection = await _connected(url)
+    from observatory.store.postgres import DRIVER_ERRORS
+
     try:
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
@@ -136,6 +149,43 @@ async def migrate_postgres(url: str, target: str = "head") -> str | None:
         raise StartupError(f"PostgreSQL refused the migration, nothing was changed: {error}") from error
     finally:
         await connection.close()
+
+
+async def is_empty(url: str) -> bool:
+    """Whether the database has no tenant; nothing is made or changed by looking."""
+    if url.startswith("sqlite:///"):
+        return await asyncio.to_thread(_is_empty_sqlite, Path(url.removeprefix("sqlite:///")))
+    connection = await _connected(url)
+    try:
+        return await is_empty_postgres(connection)
+    finally:
+        await connection.close()
+
+
+def _is_empty_sqlite(path: Path) -> bool:
+    if not path.exists():
+        return True
+    try:
+        raw = connect(path, read_only=True)
+    except sqlite3.Error:
+        return False  # whether it is any good is seen when it is opened
+    try:
+        _, names, _ = _look(raw)
+        return "tenants" not in names or not raw.execute("SELECT count(*) FROM tenants").fetchone()[0]
+    except sqlite3.Error:
+        return False
+    finally:
+        raw.close()
+
+
+async def is_empty_postgres(connection: Any) -> bool:
+    from observatory.store.postgres_append import NAME_TENANT
+
+    if not await connection.fetchval("SELECT to_regclass('tenants') IS NOT NULL"):
+        return True
+    async with connection.transaction():
+        await connection.execute(NAME_TENANT, HOME_TENANT, "")  # the one name that sees every tenant
+        return not await connection.fetchval("SELECT count(*) FROM tenants")
 
 
 async def _upgrade_postgres(connection: Any, target: str) -> str | None:

@@ -40,6 +40,7 @@ DIALECT = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
 # the medium or the house, and no reason to refuse a message for good.
 ROW_ERRORS = ("22", "23", "54", "42501")
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
+MALFORMED = ("XX001", "XX002")  # data_corrupted, index_corrupted
 SESSION = {"application_name": "observatory", "synchronous_commit": "on", "jit": "off", "TimeZone": "UTC"}
 # The append path asks only by key, so scans are ruled out. A gateway that hangs must not keep a head locked
 # for longer than others wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is
@@ -206,6 +207,7 @@ class PostgresStore(Reads, PostgresLeases):
 
     def __init__(self, url: str, lanes: int = 4, readers: int = 4) -> None:
         super().__init__(PostgresShape())
+        self._is_malformed = False
         self._url, self._readers = url, readers
         self._lanes = [_Lane(url) for _ in range(lanes)]
         # Read for the batch that is thought about while another is written; opened when first needed.
@@ -279,6 +281,8 @@ class PostgresStore(Reads, PostgresLeases):
             async with self._pool.acquire(timeout=COMMAND_TIMEOUT_S) as connection:
                 yield connection
         except DRIVER_ERRORS as error:
+            # Met once it stays so, although other pages can be read.
+            self._is_malformed |= getattr(error, "sqlstate", None) in MALFORMED
             raise NotDurable(f"the database cannot be read now: {type(error).__name__}") from error
 
     async def start(self) -> None:
@@ -318,6 +322,8 @@ class PostgresStore(Reads, PostgresLeases):
             await pool.close()
 
     async def ping(self) -> None:
+        if self._is_malformed:
+            raise NotDurable("the database has malformed pages: restore a good backup")
         async with self._reader() as connection:
             row = await connection.fetchrow(
                 "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')"

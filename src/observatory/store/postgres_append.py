@@ -332,8 +332,8 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
     tenant_id = memory.tenant.tenant_id
     statements = []
     for write in changes.writes:
-        sql, values = write_sql(write, lambda number: f"${number}")
-        statements.append(Statement(sql, values, must_hit=write.where is not None))
+        for sql, values in write_sql(write, lambda number: f"${number}"):
+            statements.append(Statement(sql, values, must_hit=write.where is not None))
     events = [
         (
             row.sequence_number,

@@ -7,14 +7,16 @@ names its tenant; there is no way to ask without one. Rows are committed rows, i
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, bindparam, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
 
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
+from observatory.protocol.clock import to_ns
 from observatory.protocol.identity import agent_entity_id, canonical_uuid, counter_of
 from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.steps import step_name
@@ -29,11 +31,12 @@ from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT
 from observatory.store.fleet import FleetReads
 from observatory.store.holds import HoldReads
 from observatory.store.hooks import HookReads
-from observatory.store.inbox import InboxReads, any_of
+from observatory.store.inbox import InboxReads
 from observatory.store.insight_live import LiveReads
 from observatory.store.insight_rooms import RoomReads
 from observatory.store.jobs import JobReads
 from observatory.store.keys import dedupe_key
+from observatory.store.lists import any_named
 from observatory.store.log import LogReads
 from observatory.store.payloads import PayloadReads
 from observatory.store.shapes import Shape, Where, edges, state_of
@@ -45,6 +48,13 @@ from observatory.store.webhooks import WebhookReads
 _heads = tables.chain_heads.c
 HEAD = select(_heads.sequence_number, _heads.event_hash).where(_heads.tenant_id == TENANT)
 KEY = select(tables.api_keys).where(tables.api_keys.c.public_id == bindparam("shown"))
+KEY_MAKER = select(tables.api_keys.c.created_by).where(
+    tables.api_keys.c.tenant_id == TENANT, tables.api_keys.c.key_id == bindparam("key")
+)
+MOST_MAKERS = 8  # keys made with keys made with keys
+ENDS = select(tables.api_keys.c.revoked_ns, tables.api_keys.c.expires_ns).where(
+    tables.api_keys.c.tenant_id == TENANT, tables.api_keys.c.key_id == bindparam("key")
+)
 LOGIN = select(tables.logins).where(tables.logins.c.token_hash == bindparam("shown"))
 STANDING = (
     select(_heads.access_version, tables.tenants.c.disabled_ns)
@@ -54,6 +64,13 @@ STANDING = (
 USER = select(tables.users.c.role, tables.users.c.disabled_ns).where(
     tables.users.c.tenant_id == TENANT, tables.users.c.user_id == bindparam("user")
 )
+
+
+class _Recorded(msgspec.Struct):
+    observed_timestamp: str
+
+
+_recorded = msgspec.json.Decoder(_Recorded).decode
 
 
 class Reads(
@@ -93,9 +110,10 @@ class Reads(
             query = self._event_spans[newest_first]
             rows = await self.fetch(tenant_id, query, tenant=tenant_id, low=low, high=high, most=limit)
         else:
-            query = self._ordered(
-                self._event_query(), self._event_tests(tenant_id, where), limit, newest_first
-            )
+            tests = self._event_tests(tenant_id, where)
+            if where.since_ns is not None or where.until_ns is not None:
+                tests.append(await self._in_time(tenant_id, where.since_ns, where.until_ns))
+            query = self._ordered(self._event_query(), tests, limit, newest_first)
             rows = await self.fetch(tenant_id, query)
         return [StoredEvent(seq, bytes(record), bytes(leaf)) for seq, record, leaf in rows]
 
@@ -140,9 +158,9 @@ class Reads(
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
         lists = {column: value for column, value in where.items() if isinstance(value, list)}
         named = {column: value for column, value in where.items() if column not in lists}
-        query = _rows(table, tuple(named), tuple(c for c, value in named.items() if value is None))
-        query = query.where(*(any_of(tables.SMALL[table].c[c], value) for c, value in lists.items()))
-        values = {f"is_{c}": value for c, value in named.items() if value is not None}
+        absent = tuple(column for column, value in named.items() if value is None)
+        query = _rows(table, tuple(named), absent, tuple(lists))
+        values = {f"is_{column}": value for column, value in where.items() if value is not None}
         found = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
         return [dict(row._mapping) for row in found]
 
@@ -173,6 +191,7 @@ class Reads(
         principal = Principal(
             tenant_id=row["tenant_id"],
             role=row["role"],
+            key_maker=await self._key_maker(row) if row["role"] == "agent" else None,
             key_id=row["key_id"],
             user_id=row["user_id"],
             agent_id=row["agent_id"],
@@ -182,8 +201,20 @@ class Reads(
         )
         return principal, bytes(row["key_hash"])
 
+    async def _key_maker(self, row: Mapping[str, Any]) -> str:
+        """The user behind a key; one that was made with another key goes back to that key's maker."""
+        maker, tenant_id = str(row["created_by"]), row["tenant_id"]
+        for _ in range(MOST_MAKERS):
+            if not maker.startswith("key_"):
+                break
+            found = await self.fetch(tenant_id, KEY_MAKER, tenant=tenant_id, key=maker)
+            if not found:
+                break
+            maker = str(found[0][0])
+        return maker
+
     async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None:
-        """A login link or a browser's cookie, with the user's present role; None once ended or expired."""
+        """A login link or a browser's cookie, with the user's present role; None once it or its key ended."""
         rows = await self.fetch("", LOGIN, presented=token_hash.hex(), shown=token_hash)
         if not rows:
             return None
@@ -193,6 +224,11 @@ class Reads(
         if standing is None or not rows:
             return None
         row = dict(rows[0]._mapping)
+        if row["key_id"] is not None:  # a sign-in ends with the key it comes from (S1182)
+            key = await self.fetch(row["tenant_id"], ENDS, tenant=row["tenant_id"], key=row["key_id"])
+            if not key or key[0][0] is not None:
+                return None
+            row["expires_ns"] = min(row["expires_ns"], key[0][1] or row["expires_ns"])
         if row["ended_ns"] is not None or row["expires_ns"] <= time.time_ns():
             return None
         return row | {"access_version": standing[0], "role": standing[1]}
@@ -214,13 +250,35 @@ class Reads(
             tests.append(shape.of_trace(tenant_id, where.trace_id))
         if where.entity_id is not None:
             tests.append(shape.of_entity(tenant_id, where.entity_id))
-        if where.since_ns is not None or where.until_ns is not None:
-            tests += shape.in_time(tenant_id, where.since_ns, where.until_ns)
         if where.severity_min is not None:
             tests += shape.severe(tenant_id, where.severity_min)
         if where.senders:
             tests.append(shape.sent_by_any(tenant_id, where.senders))
         return tests
+
+    async def _in_time(
+        self, tenant_id: str, since_ns: int | None, until_ns: int | None
+    ) -> ColumnElement[bool]:
+        """By an event's own time or by when it was recorded (S1168): a sender's clock hides nothing."""
+        head, _ = await self.head(tenant_id)
+        low = 1 if since_ns is None else await self._first_recorded(tenant_id, since_ns, head)
+        high = head if until_ns is None else await self._first_recorded(tenant_id, until_ns, head) - 1
+        shape = self._shape
+        return or_(
+            and_(*shape.in_time(tenant_id, since_ns, until_ns)), and_(*shape.between(tenant_id, low, high))
+        )
+
+    async def _first_recorded(self, tenant_id: str, at_ns: int, head: int) -> int:
+        """The number of the first event recorded then or later; numbers are dense, and given in time."""
+        low, high = 1, head + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = await self.events(tenant_id, EventFilter(after=middle - 1, before=middle + 1), 1, False)
+            if found and to_ns(_recorded(found[0].record).observed_timestamp) < at_ns:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def _ordered(self, query: Select[Any], tests: Where, limit: Any, newest_first: bool) -> Select[Any]:
         order = self._shape.order()
@@ -278,12 +336,15 @@ class Reads(
 
 
 @lru_cache(512)
-def _rows(table: str, named: tuple[str, ...], absent: tuple[str, ...]) -> Select[Any]:
+def _rows(
+    table: str, named: tuple[str, ...], absent: tuple[str, ...], listed: tuple[str, ...]
+) -> Select[Any]:
     source = tables.SMALL[table]
     tests = [
         source.c[column].is_(None) if column in absent else source.c[column] == bindparam(f"is_{column}")
         for column in named
     ]
+    tests += [any_named(source.c[column], f"is_{column}") for column in listed]
     if "tenant_id" in source.c:
         tests.append(source.c.tenant_id == TENANT)
     return select(source).where(*tests).order_by(*(source.c[name] for name in tables.AGE if name in source.c))

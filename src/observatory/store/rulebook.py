@@ -8,8 +8,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from observatory.protocol.certificates import Binding
+from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.redaction import RedactionBook
-from observatory.protocol.rulebook import Budget, DetectorSettings, KillSwitch, Match, PolicyRule, Route
+from observatory.protocol.rulebook import (
+    Budget,
+    DecisionSettings,
+    DetectorSettings,
+    Match,
+    PolicyRule,
+    Route,
+    RoutingSettings,
+)
+from observatory.protocol.scopes import switch_of
 from observatory.protocol.versions import VersionEntry
 from observatory.state import Rulebook
 
@@ -24,7 +34,7 @@ def read_rulebook(number: int, read: ReadAll) -> Rulebook:
     registry, noted = _versions(read("versions", ("agent_type", "version", "status", "fields")))
     budgets = read("budgets", ("budget_id", "scope", "target", "soft", "hard", "period", "removed_ns"))
     routes = read("routes", ("capability", "weights"))
-    switches = read("kill_switches", ("kill_id", "scope", "target", "state"))
+    switches = read("kill_switches", ("tenant_id", "kill_id", "scope", "target", "state"))
     knobs = {row[0]: row[1] for row in read("knobs", ("name", "value"))}
     newest: dict[str, int] = {}
     for agent_type, version in read("instructions", ("agent_type", "version")):
@@ -40,21 +50,33 @@ def read_rulebook(number: int, read: ReadAll) -> Rulebook:
             if row[6] is None
         ),
         routes={row[0]: Route(capability=row[0], weights=msgspec.json.decode(row[1])) for row in routes},
-        kill_switches=tuple(
-            KillSwitch(kill_id=row[0], scope=row[1], target=row[2], state=row[3])
-            for row in switches
-            if row[3] in ("engaged", "releasing")
-        ),
+        kill_switches=tuple(switch_of(*row) for row in switches if row[4] in ("engaged", "releasing")),
         instructions=newest,
         breakers=frozenset(row[0] for row in read("breakers", ("capability",))),
         detectors=_decoded(knobs.get("detectors"), DetectorSettings) or DetectorSettings(),
+        decisions=_decoded(knobs.get("decisions"), DecisionSettings) or DecisionSettings(),
+        routing=_decoded(knobs.get("routing"), RoutingSettings) or RoutingSettings(),
+        grants=_grants(read),
         redaction=_decoded(knobs.get("redaction"), RedactionBook),
         certificates={
             row[0]: Binding(row[1], row[2])
             for row in read("agent_certificates", ("entity_id", "kind", "value", "removed_ns"))
             if row[3] is None
         },
+        bound=frozenset(
+            agent_entity_id(tenant_id, agent_id)
+            for tenant_id, agent_id, revoked_ns in read("api_keys", ("tenant_id", "agent_id", "revoked_ns"))
+            if agent_id is not None and revoked_ns is None
+        ),
     )
+
+
+def _grants(read: ReadAll) -> dict[str, frozenset[str]]:
+    given: dict[str, set[str]] = {}
+    for entity_id, address, removed_ns in read("grants", ("entity_id", "address", "removed_ns")):
+        if removed_ns is None:
+            given.setdefault(entity_id, set()).add(address)
+    return {entity_id: frozenset(addresses) for entity_id, addresses in given.items()}
 
 
 def _decoded(value: str | None, kind: type[T]) -> T | None:

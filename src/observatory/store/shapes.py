@@ -26,6 +26,7 @@ from sqlalchemy import (
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.store import tables
 from observatory.store.keys import SEQ_MASK, entity_key
+from observatory.store.lists import any_of
 
 LAST_NS = to_ns("2261-12-31T23:59:59.999999999Z")
 Where = list[ColumnElement[bool]]
@@ -112,7 +113,7 @@ class SqliteShape:
         return self.events.c.sender_key == entity_key(tenant_id, entity_id)
 
     def sent_by_any(self, tenant_id: str, entity_ids: Sequence[str]) -> ColumnElement[bool]:
-        return self.events.c.sender_key.in_([literal(entity_key(tenant_id, one)) for one in entity_ids])
+        return any_of(self.events.c.sender_key, [entity_key(tenant_id, one) for one in entity_ids])
 
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where:
         where: Where = [self.events.c.tenant_no == self._number(tenant_id)]
@@ -174,9 +175,9 @@ class PostgresShape:
 
     def sent_by_any(self, tenant_id: str, entity_ids: Sequence[str]) -> ColumnElement[bool]:
         """Two flat lists: a test for each of thousands would be deeper than a database reads."""
-        keys = [literal(entity_key(tenant_id, one)) for one in entity_ids]
+        keys = [entity_key(tenant_id, one) for one in entity_ids]
         text = func.jsonb_extract_path_text(self.events.c.attributes, literal("av.sender.entity_id"))
-        return and_(self.events.c.sender_key.in_(keys), text.in_(list(map(literal, entity_ids))))
+        return and_(any_of(self.events.c.sender_key, keys), any_of(text, entity_ids))
 
     def _named(
         self, key: ColumnElement[Any], name: str, tenant_id: str, entity_id: str

@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from observatory.ports import Statement
+from observatory.store.lists import padded
 
 EMPTY: Final = '{"shredded": true}'
 LETTER: Final = "shredded, with the message that asked for it"
@@ -65,6 +66,7 @@ def marked(values: Collection[Any]) -> str:
 
 def on_sqlite(tenant_id: str, base: int, ordered_by: int, numbers: Sequence[int]) -> list[Statement]:
     """`base`: what the keys of this tenant begin with."""
+    numbers = padded(numbers)
     marks, keys = marked(numbers), [base | number for number in numbers]
     beside = [
         Statement(f"{sql} WHERE tenant_id = ? AND {column} IN {marks}", [tenant_id, *numbers])

@@ -22,6 +22,7 @@ from observatory.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
 from observatory.state import Changes, Memory, Rulebook, Wants
 from observatory.store import control
 from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
+from observatory.store.lists import padded, portioned
 from observatory.store.memory import (
     AGENT_CHANGES,
     AGENT_COLUMNS,
@@ -49,9 +50,7 @@ from observatory.store.memory import (
 from observatory.store.rulebook import read_rulebook
 from observatory.store.shredding import FORGET, SHRED, UNSHREDDED, on_sqlite
 
-# Rows a statement. The driver gives up the interpreter a few times each statement and must get it back, so
-# there are few; and few sizes, so that they stay compiled.
-CHUNKS = (400, 200, 100)
+BIG = 100  # rows of a statement that is worth being written without its empty columns
 DELIVERIES = f"deliveries (tenant_id, {', '.join(DELIVERY_COLUMNS)})"
 Rows = list[tuple[Any, ...]]
 HEAD = (
@@ -74,15 +73,14 @@ def _step_key(tenant_id: str, name: str) -> int:
 
 def _inserts(table: str, width: int, flat: list[Any], conflict: str = "") -> Iterable[Statement]:
     """Rows laid end to end, as multi-row statements."""
-    start, left = 0, len(flat) // width
-    while left:
-        rows = next((size for size in CHUNKS if size <= left), left)
+    start = 0
+    for rows in portioned(len(flat) // width):
         end = start + rows * width
         values = flat[start:end]
         # Not for every number of rows: each set of empty columns is a statement of its own to keep compiled.
-        empty = _without_empty(values, width) if rows in CHUNKS else ()
+        empty = _without_empty(values, width) if rows >= BIG else ()
         yield Statement(_insert_sql(table, width, rows, conflict, empty), values)
-        start, left = end, left - rows
+        start = end
 
 
 def _without_empty(values: list[Any], width: int) -> tuple[int, ...]:
@@ -108,7 +106,7 @@ def _upsert(key: str, columns: tuple[str, ...]) -> str:
 
 
 def _in(values: Iterable[Any]) -> tuple[str, list[Any]]:
-    items = list(values)
+    items = padded(values)
     return "(" + ",".join("?" * len(items)) + ")", items
 
 
@@ -135,8 +133,8 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
     base = number << 40
     statements = []
     for write in changes.writes:
-        sql, values = write_sql(write, lambda number: "?")
-        statements.append(Statement(sql, values, must_hit=write.where is not None))
+        for sql, values in write_sql(write, lambda number: "?"):
+            statements.append(Statement(sql, values, must_hit=write.where is not None))
     audit: list[Any] = []
     for row in changes.audit:
         audit += (

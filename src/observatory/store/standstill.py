@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, distinct, func, literal_column, or_, select
 
+from observatory.protocol.scopes import reads_as
 from observatory.rows import Obeyed, Reach
 from observatory.store import tables
 from observatory.store.fetches import Fetches
+from observatory.store.lists import any_of
 
 # Spelled as the partial index spells it, so that it is used.
 OPEN: ColumnElement[bool] = literal_column("holds.state = 'held'")
 
 
+async def spelt(store: Fetches, tenant_id: str, column: str, word: str) -> list[str]:
+    """What agents have in this column that reads as this word does."""
+    kept = tables.agents.c[column]
+    query = select(kept).where(tables.agents.c.tenant_id == tenant_id).distinct()
+    return [
+        row[0] for row in await store.fetch(tenant_id, query) if reads_as(tenant_id, column, row[0], word)
+    ]
+
+
 class Standstill(Fetches):
     """Part of every store that can `fetch` rows."""
 
+    async def spelt(self, tenant_id: str, **agents: str) -> dict[str, list[str]]:
+        return {column: await spelt(self, tenant_id, column, word) for column, word in agents.items()}
+
     async def reach(self, tenant_id: str, **agents: str) -> Reach:
         fleet, members, holds, heads = tables.agents, tables.members, tables.holds, tables.chain_heads
-        tests = [fleet.c[column] == value for column, value in agents.items()]
+        found = await self.spelt(tenant_id, **agents)
+        tests = [any_of(fleet.c[column], values) for column, values in found.items()]
         mine = select(fleet.c.agent_no).where(fleet.c.tenant_id == tenant_id, *tests)
         held = select(func.count()).where(
             holds.c.tenant_id == tenant_id, OPEN, or_(holds.c.cause == "kill", holds.c.cause == "order")
@@ -34,12 +49,14 @@ class Standstill(Fetches):
             sessions.scalar_subquery(),
             held.scalar_subquery(),
         )
-        found = (await self.fetch(tenant_id, query))[0]
-        return Reach(found[0] or 0, found[1] or 0, found[2] or 0)
+        counted = (await self.fetch(tenant_id, query))[0]
+        return Reach(counted[0] or 0, counted[1] or 0, counted[2] or 0)
 
     async def obeyed(self, tenant_id: str, number: int, most: int, **agents: str) -> Obeyed:
         fleet, orders = tables.agents, tables.deliveries
-        mine = [fleet.c.tenant_id == tenant_id, *(fleet.c[name] == value for name, value in agents.items())]
+        meant = await self.spelt(tenant_id, **agents)
+        tests = [any_of(fleet.c[name], values) for name, values in meant.items()]
+        mine = [fleet.c.tenant_id == tenant_id, *tests]
         given = [orders.c.tenant_id == tenant_id, orders.c.sequence_number == number]
         told = select(orders.c.agent_no).where(*given)
         counts = select(
@@ -63,21 +80,26 @@ class Standstill(Fetches):
         return Obeyed(found[0], found[1], found[2], found[3], rows)
 
     async def waiting(self, tenant_id: str) -> list[tuple[str, int]]:
-        holds, members, sessions = tables.holds, tables.members, tables.sessions
-        joined = holds.join(
-            sessions, and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == holds.c.session_no)
-        ).outerjoin(
-            members,
-            and_(
-                members.c.tenant_id == tenant_id,
-                members.c.session_no == holds.c.session_no,
-                members.c.agent_no == holds.c.agent_no,
-            ),
+        holds, members, sessions, agents = tables.holds, tables.members, tables.sessions, tables.agents
+        joined = (
+            holds.join(
+                sessions, and_(sessions.c.tenant_id == tenant_id, sessions.c.session_no == holds.c.session_no)
+            )
+            .outerjoin(
+                members,
+                and_(
+                    members.c.tenant_id == tenant_id,
+                    members.c.session_no == holds.c.session_no,
+                    members.c.agent_no == holds.c.agent_no,
+                ),
+            )
+            .outerjoin(agents, and_(agents.c.tenant_id == tenant_id, agents.c.agent_no == holds.c.agent_no))
         )
         query = (
             select(sessions.c.session_id, func.count())
             .select_from(joined)
-            .where(holds.c.tenant_id == tenant_id, OPEN, holds.c.gate != 1, members.c.paused_ns.is_(None))
+            .where(holds.c.tenant_id == tenant_id, OPEN, holds.c.gate != 1)
+            .where(members.c.paused_ns.is_(None), agents.c.paused_ns.is_(None))
             .group_by(sessions.c.session_id)
             .order_by(func.min(holds.c.sequence_number))
         )

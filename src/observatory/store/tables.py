@@ -43,7 +43,8 @@ api_keys = _table(
 logins = _table(
     SHARED,
     "logins",
-    "tenant_id:t login_id:t token_hash:b user_id:t kind:t created_ns:i expires_ns:i ended_ns:i",
+    "tenant_id:t login_id:t token_hash:b user_id:t kind:t created_ns:i expires_ns:i ended_ns:i key_id:t "
+    "seen_ns:i",
 )
 versions = _table(
     SHARED, "versions", "tenant_id:t agent_type:t version:t status:t fields:t updated_ns:i updated_by:t"
@@ -54,7 +55,7 @@ agents = _table(
     "tenant_id:t agent_no:i entity_id:t agent_id:t agent_type:t capability_version:t cluster_id:t model:t "
     "provider:t hub_address:t trust_level:t first_seen_ns:i last_seen_ns:i violation_ns:i messages:i "
     "display_name:t capabilities:t owner_id:t team_id:t workspace_id:t evicted_ns:i cost:f "
-    "instructions_version:i certificate:t",
+    "instructions_version:i certificate:t paused_ns:i paused_by:t pause_seq:i",
 )
 sessions = _table(
     SHARED,
@@ -75,7 +76,7 @@ holds = _table(
     "tenant_id:t sequence_number:i session_no:i agent_no:i message_id:t step_id:t name:t span_id:t "
     "message_type:t agent_type:t cluster_id:t cause:t reason:t recipient:t state:t gate:i waits:t digest:b "
     "rewrite_seq:i quorum:i approvals:t requested_by:t bound:i deadline_ns:i on_expiry:t held_ns:i "
-    "ended_ns:i ended_by:t released_seq:i",
+    "ended_ns:i ended_by:t released_seq:i key_id:t key_maker:t",
 )
 rewrites = _table(
     SHARED,
@@ -87,7 +88,7 @@ interventions = _table(
     "interventions",
     "tenant_id:t sequence_number:i intervention_id:t command:t operator_id:t session_no:i agent_no:i "
     "message_id:t message_seq:i before_hash:t after_hash:t note:t issued_ns:i reversed_ns:i "
-    "acknowledged_ns:i confirmed_ns:i",
+    "acknowledged_ns:i confirmed_ns:i proven:i",
 )
 deliveries = _table(
     SHARED,
@@ -279,7 +280,12 @@ exporters = _table(
     "filtered:i refused:i sent_ns:i failures:i next_ns:i problem:t problem_ns:i created_ns:i created_by:t "
     "updated_ns:i removed_ns:i",
 )
-agent_certificates = _table(
+agent_grants = _table(
+    SHARED,
+    "grants",
+    "tenant_id:t entity_id:t address:t agent_id:t granted_ns:i granted_by:t removed_ns:i",
+)
+certificates = _table(
     SHARED,
     "agent_certificates",
     "tenant_id:t entity_id:t agent_id:t kind:t value:t bound_ns:i bound_by:t removed_ns:i",
@@ -289,6 +295,12 @@ certificates = _table(
     "certificates",
     "tenant_id:t slot:i fingerprint:t subject:t issuer:t serial:t names:t not_before_ns:i not_after_ns:i "
     "first_seen_ns:i last_seen_ns:i key_ids:t",
+)
+refusals = _table(
+    SHARED,
+    "refusals",
+    "tenant_id:t key_id:t kind:t sender_id:t sender_type:t began_ns:i last_ns:i in_full:i counted:i peaks:b "
+    "agent_id:t",
 )
 house = _table(SHARED, "house", "name:t value:t")
 leases = _table(SHARED, "leases", "name:t holder:t epoch:i expires_ns:i ticked_ns:i")

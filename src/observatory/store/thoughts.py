@@ -24,8 +24,8 @@ from observatory.ledger.thoughts import Hashes, Thought
 from observatory.protocol.thoughts import address_of
 from observatory.store import tables
 from observatory.store.fetches import Fetches, portions
-from observatory.store.inbox import any_of
 from observatory.store.keys import entity_key
+from observatory.store.lists import any_of
 from observatory.store.shapes import Shape
 
 FEW = 10
@@ -164,12 +164,15 @@ class ThoughtReads(Fetches):
     ) -> dict[tuple[int, int], bytes]:
         nodes, found = tables.merkle_nodes.c, {}
         for some in portions(places, 100):
-            any_of = or_(*(and_(nodes.level == level, nodes.node_index == at) for level, at in some))
             query = select(nodes.level, nodes.node_index, nodes.hash).where(
-                nodes.tenant_id == tenant_id, nodes.session_id == session_id, any_of
+                nodes.tenant_id == tenant_id,
+                nodes.session_id == session_id,
+                any_of(nodes.level, sorted({level for level, _ in some})),
+                any_of(nodes.node_index, sorted({at for _, at in some})),
             )
             for level, at, node in await self.fetch(tenant_id, query):
-                found[level, at] = bytes(node)
+                if (level, at) in places:
+                    found[level, at] = bytes(node)
         return found
 
 

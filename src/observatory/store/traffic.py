@@ -10,15 +10,33 @@ from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, sel
 
 from observatory.ports import Backlog, EdgeCount, Silent, Stranded
 from observatory.store import tables
-from observatory.store.fetches import Fetches
+from observatory.store.fetches import TENANT, Fetches
+from observatory.store.inbox import numbered
+from observatory.store.shapes import Shape
 
 # Spelled as the partial indexes spell them, so that they are used.
 PARKED: ColumnElement[bool] = literal_column("deliveries.state = 'parked'")
 PENDING: ColumnElement[bool] = literal_column("deliveries.state = 'pending'")
 
+_told, _gone = tables.deliveries.c, tables.agents.c
+# The clock asks every second.
+_PARKED = select(_told.address, func.count()).where(_told.tenant_id == TENANT, PARKED).group_by(_told.address)
+_LEFT = (
+    select(_told.agent_no, _told.address, func.count())
+    .where(_told.tenant_id == TENANT, PENDING, _told.kind == "message")
+    .where(
+        _told.agent_no.in_(
+            select(_gone.agent_no).where(_gone.tenant_id == TENANT, _gone.evicted_ns.is_not(None))
+        )
+    )
+    .group_by(_told.agent_no, _told.address)
+)
+
 
 class TrafficReads(Fetches):
     """Part of every store that can `fetch` rows."""
+
+    _shape: Shape
 
     async def silent(self, tenant_id: str, before_ns: int, limit: int) -> list[Silent]:
         agents, pulses = tables.agents.c, tables.pulses.c
@@ -51,29 +69,17 @@ class TrafficReads(Fetches):
         return [row[0] for row in await self.fetch(tenant_id, query)]
 
     async def backlog(self, tenant_id: str) -> list[Backlog]:
-        told, agents = tables.deliveries.c, tables.agents.c
-        parked = (
-            select(told.address, func.count())
-            .where(told.tenant_id == tenant_id, PARKED)
-            .group_by(told.address)
-        )
-        found = [Backlog(0, *row) for row in await self.fetch(tenant_id, parked)]
-        gone = select(agents.agent_no).where(agents.tenant_id == tenant_id, agents.evicted_ns.is_not(None))
-        left = (
-            select(told.agent_no, told.address, func.count())
-            .where(told.tenant_id == tenant_id, PENDING, told.kind == "message", told.agent_no.in_(gone))
-            .group_by(told.agent_no, told.address)
-        )
-        return found + [Backlog(*row) for row in await self.fetch(tenant_id, left)]
+        parked, left = await self.fetch_each(tenant_id, (_PARKED, _LEFT), tenant=tenant_id)
+        return [*(Backlog(0, *row) for row in parked), *(Backlog(*row) for row in left)]
 
     async def stranded(
         self, tenant_id: str, agent_no: int, address: str | None, limit: int
     ) -> list[Stranded]:
-        told, sessions = tables.deliveries, tables.sessions
+        told, sessions, messages = tables.deliveries, tables.sessions, self._shape.messages
         joined = told.join(
             sessions,
             and_(sessions.c.tenant_id == told.c.tenant_id, sessions.c.session_no == told.c.session_no),
-        )
+        ).outerjoin(messages, numbered(messages, told.c.message_seq))
         query = (
             select(
                 told.c.sequence_number,
@@ -83,6 +89,7 @@ class TrafficReads(Fetches):
                 told.c.address,
                 told.c.message_seq,
                 sessions.c.trace_id,
+                messages.c.message_id,
             )
             .select_from(joined)
             .where(told.c.tenant_id == tenant_id, told.c.agent_no == agent_no, told.c.address == address)
@@ -90,7 +97,7 @@ class TrafficReads(Fetches):
             .order_by(told.c.sequence_number)
             .limit(limit)
         )
-        return [Stranded(*row) for row in await self.fetch(tenant_id, query)]
+        return [Stranded(*row) for row in await self.fetch(tenant_id, query, tenant=tenant_id)]
 
     async def edges(self, tenant_id: str, since_ns: int, recent_ns: int) -> list[EdgeCount]:
         told = tables.deliveries.c

@@ -136,6 +136,7 @@ def test_a_database_from_before_there_was_a_log_is_checked_without_one_s391(
     connection.execute("DROP TABLE checkpoints")
     connection.execute("DROP TABLE log_keys")
     connection.close()
+    (old / "log.key.signed").unlink()
     code, found = verified("--data", str(old), "--tenant", "tnt_default", "--no-payloads")
     checks = found["tenants"][0]["checks"]
     assert code == 0 and checks["chain"] is True

@@ -23,6 +23,10 @@ class Room:
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
+        self.knows = True
+
+    async def is_open(self, hook_id: str) -> bool:
+        return self.knows
 
     async def call(self, hook_id: str, headers: Any, body: bytes, caller: str, may_pass: Any) -> Reply:
         self.bodies.append(body)
@@ -67,6 +71,13 @@ def test_who_never_ends_is_not_waited_for_s530(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(Refusal) as refused:
         knock(at, [b"{", None])
     assert refused.value.code == 408 and at.hooks.bodies == []
+
+
+def test_of_a_hook_that_is_not_there_no_body_is_read_s530() -> None:
+    """S530: whoever guesses names costs a look, not a body."""
+    at = house()
+    at.hooks.knows = False
+    assert knock(at, [None]).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ import pytest
 from observatory.api.house import House
 from observatory.api.ingest import BodyError, Ingest
 from observatory.api.otlp import NotStored, OtlpIn
+from observatory.api.violators import Violators
 from observatory.protocol.answers import Refused
 from observatory.state import Principal, Verdict
 
-WHO = cast(Principal, SimpleNamespace(tenant_id="tnt_default", agent_id=None))
+WHO = cast(Principal, SimpleNamespace(tenant_id="tnt_default", agent_id=None, key_id="key_1"))
 ANSWERED = Refused(reason="x", detail="x")
 
 
@@ -31,6 +32,7 @@ def taken(codes: list[int], most: int = 10) -> Any:
         committer=SimpleNamespace(enqueue_bodies=enqueue),
         doors=SimpleNamespace(count=lambda *_: None),
         otlp_seen={},
+        violators=Violators(),
     )
     door = OtlpIn(cast(House, house), cast(Ingest, SimpleNamespace(judge=None)))
     operation = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]

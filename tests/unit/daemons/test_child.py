@@ -21,6 +21,7 @@ STUBBORN = (
     "import sys, pathlib, time; words = sys.stdin.readline(); file = pathlib.Path(sys.argv[1]); "
     "file.open('a').write(words); time.sleep(600)"
 )
+HEAPS = "import os, sys, pathlib; pathlib.Path(sys.argv[1]).write_text(os.environ['MALLOC_ARENA_MAX'])"
 SHORT = "import sys, pathlib; pathlib.Path(sys.argv[1]).open('a').write(sys.stdin.readline())"
 
 
@@ -50,6 +51,23 @@ def test_it_is_told_on_stdin_and_goes_when_that_ends_s203(tmp_path: Path) -> Non
         return before, kept.alive, kept.restarts
 
     assert asyncio.run(run()) == (True, False, 0)
+
+
+@pytest.mark.parametrize("named", [None, "7"])
+def test_it_has_two_heaps_or_as_many_as_are_named_s1206(
+    named: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    if named is not None:
+        monkeypatch.setenv("MALLOC_ARENA_MAX", named)
+    file = tmp_path / "heaps"
+
+    async def run() -> None:
+        process = await child.begin(sys.executable, "-c", HEAPS, str(file))
+        await process.wait()
+
+    asyncio.run(run())
+    assert file.read_text() == (named or "2")
 
 
 def test_one_that_does_not_go_is_ended_s203(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,19 +30,24 @@ class Heads:
 class Bench:
     """A feed that runs, with boards for topics."""
 
-    def __init__(self, most: int = 100, most_of_tenant: int = 100) -> None:
+    def __init__(self, most: int = 100, most_of_tenant: int = 100, most_of_principal: int = 100) -> None:
         self.heads = Heads()
         self.bus = MemoryBus()
-        self.feed = Feed(self.heads, self.bus, lambda: 0, most, most_of_tenant)
+        self.feed = Feed(self.heads, self.bus, lambda: 0, most, most_of_tenant, most_of_principal)
         self.boards: dict[str, Board] = {}
 
     def board(self, topic: str) -> Board:
         return self.boards.setdefault(topic, Board())
 
     def follow(
-        self, *topics: str, after: int | None = None, tenant: str = TENANT, pace: Pace | None = None
+        self,
+        *topics: str,
+        after: int | None = None,
+        tenant: str = TENANT,
+        pace: Pace | None = None,
+        who: str = "",
     ) -> Any:
-        return self.feed.follow(tenant, topics, self.board, after, pace)
+        return self.feed.follow(tenant, topics, self.board, after, pace, who)
 
     def commit(self, **state: int) -> None:
         self.commit_untold(**state)
@@ -250,6 +255,29 @@ def test_one_tenant_takes_no_other_tenant_s_place_s292() -> None:
             await follower.next()
 
     asyncio.run(running(Bench(most=4, most_of_tenant=2), body))
+
+
+def test_one_principal_takes_no_place_of_the_others_of_its_tenant_s1203() -> None:
+    """However many sockets it opens; what it follows already it may follow once more."""
+
+    async def body(bench: Bench) -> None:
+        async with (
+            bench.follow("session:dag:1", "session:dag:2", who="greedy"),
+            bench.follow("session:dag:3", who="greedy"),
+        ):
+            with pytest.raises(FeedFull, match="you follow"):
+                async with bench.follow("session:dag:4", who="greedy"):
+                    pass
+            async with bench.follow("session:dag:2", "session:dag:3", who="greedy"):
+                pass
+            async with bench.follow("fleet", "sessions", "session:dag:1", who="other") as other:
+                await other.next()
+            async with bench.follow("session:dag:9", who="greedy", tenant="tnt_other"):
+                pass  # whoever has that name elsewhere is another
+        async with bench.follow("session:dag:4", who="greedy"):
+            pass
+
+    asyncio.run(running(Bench(most_of_principal=3), body))
 
 
 def test_sessions_that_do_not_exist_are_not_kept_s287_s292() -> None:

@@ -44,6 +44,16 @@ def event(**body: Any) -> Row:
     }
 
 
+def test_what_an_agent_hides_in_its_name_is_named_to_those_who_decide() -> None:
+    """S1112: of a name that is written backwards, and of one with letters of another alphabet."""
+    words = words_of(event(summary="pay bob\u202e1234\nnow", agent_id="p\u0430ypal", subject="a\u200bb"))
+    assert words.title == "[CRITICAL] pay bob⟨U+202E⟩1234 now"
+    assert ("Agent", "p\u0430ypal⟨Latin+Cyrillic⟩") in words.lines and (
+        "Subject",
+        "a⟨U+200B⟩b",
+    ) in words.lines
+
+
 # Slack
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from observatory.daemons.leader import Leader
 from observatory.daemons.scheduler import Scheduler
+from observatory.daemons.wall_clock import WallClock
 from observatory.gateway import firing
 from observatory.gateway.jobs import JobSpec, planned, row_of
 from observatory.insight.schedule import Lease
@@ -164,7 +165,9 @@ class Gateway:
         self.leader = Leader(
             self, firing.LEASE, lease_s, f"g{Gateway.number}", clock=lambda: database.now_ns / SECOND
         )
-        self.scheduler = Scheduler(cast(Any, self), cast(Any, self), self.leader)
+        self.scheduler = Scheduler(
+            cast(Any, self), cast(Any, self), self.leader, WallClock(self.clock, self.clock)
+        )
         self.at: Coroutine[Any, Any, bool] | None = None
         self.wakes_ns = 0  # paused until then
 

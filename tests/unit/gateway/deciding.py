@@ -18,6 +18,7 @@ from tests.samples import envelope
 
 TENANT = "tnt_default"
 SECOND = 1_000_000_000
+HOUR = 3_600 * SECOND
 NOW = 1_800_000_000 * SECOND
 AGENT, USER, OTHER = "agt_asker", "usr_owner", "usr_other"
 KEY = Principal(tenant_id=TENANT, role="agent", key_id="key_agent")

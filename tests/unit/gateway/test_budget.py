@@ -75,20 +75,22 @@ def test_without_budgets_nothing_is_looked_at_s156() -> None:
     assert mesh.memory.rows == {} and mesh.writes == []
 
 
-def test_a_message_costs_what_it_says_else_what_the_cumulative_figure_grew_by_s156() -> None:
+def test_a_message_costs_what_it_says_or_what_the_cumulative_figure_grew_by_s156() -> None:
     mesh = Mesh(cap(soft=1e9))
     figures: list[tuple[dict[str, Any], float]] = [
         ({"cumulative_session_cost": 2.0}, 2.0),
         ({"cumulative_session_cost": 2.5}, 2.5),
         ({"cumulative_session_cost": 1.0}, 2.5),  # it fell: nothing is given back
-        ({"cumulative_session_cost": 1.5, "cost": 0.1}, 2.6),
-        ({"cost": -5}, 2.6),
-        ({"cost": 0.4}, 3.0),
+        ({"cumulative_session_cost": 1.5, "cost": 0.1}, 3.0),  # whichever is more
+        ({"cumulative_session_cost": 2.5, "cost": 0}, 4.0),
+        ({"cumulative_session_cost": 2.5, "cost": 0.5}, 4.5),
+        ({"cost": -5}, 4.5),
+        ({"cost": 0.4}, 4.9),
     ]
     for delta, spent in figures:
         verdict, _ = mesh.send(**delta)
         assert verdict is None and mesh.spent() == spent
-    assert mesh.send()[0] is None and mesh.spent() == 3.0
+    assert mesh.send()[0] is None and mesh.spent() == 4.9
 
 
 def test_a_message_without_costs_is_not_judged_s156() -> None:

@@ -29,6 +29,7 @@ from observatory.state import (
     Wants,
 )
 from tests.samples import decision_log
+from tests.waiting import until
 
 T = TypeVar("T")
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")
@@ -118,8 +119,11 @@ def arrivals(*steps: str) -> list[Submission]:
 
 
 class Bench:
-    def __init__(self, max_messages: int = 100, max_bytes: int = 1 << 20, batch_size: int = 10) -> None:
+    def __init__(
+        self, max_messages: int = 100, max_bytes: int = 1 << 20, batch_size: int = 10, max_wait_s: float = 0.0
+    ) -> None:
         self.store, self.notices = Store(), list[Notice]()
+        self.now = 0.0
         self.committer = Committer(
             self.store,
             Service("observatory", "0", "test"),
@@ -127,6 +131,8 @@ class Bench:
             max_messages=max_messages,
             max_bytes=max_bytes,
             batch_size=batch_size,
+            max_wait_s=max_wait_s,
+            elapsed=lambda: self.now,
         )
 
     def run(self, play: Callable[["Bench"], Awaitable[None]]) -> "Bench":
@@ -298,3 +304,75 @@ def test_no_items_are_answered_at_once() -> None:
         assert await bench.committer.submit("tnt_1", []) == []
 
     assert Bench().run(play).store.batches == []
+
+
+async def settled(future: asyncio.Future[list[Verdict]]) -> list[int]:
+    async with asyncio.timeout(20):
+        return codes(await future)
+
+
+def test_what_waits_for_too_long_is_answered_503_while_the_database_hangs_and_never_written_s1202() -> None:
+    async def play(bench: Bench) -> None:
+        held = await bench.hold()
+        early = bench.committer.enqueue("tnt_1", arrivals("early-1", "early-2"))
+        other = bench.committer.enqueue("tnt_2", [arrival("other", "tnt_2")])
+        bench.now = 4.0
+        late = bench.committer.enqueue("tnt_1", arrivals("late"))
+        bench.committer.expire()
+        assert not early.done() and not other.done()
+        bench.now = 5.5
+        bench.committer.expire()
+        assert await settled(early) == [503, 503] and await settled(other) == [503]
+        assert early.result()[0].answer.reason == "waited_too_long"
+        assert not held.done() and not late.done()
+        assert bench.committer.waiting[0] == 1
+        bench.store.open.set()
+        assert await settled(held) == [202] and await settled(late) == [202]
+        again = bench.committer.enqueue("tnt_1", arrivals("early-1"))
+        assert await settled(again) == [202]
+
+    assert Bench(max_wait_s=5.0).run(play).store.steps == ["held", "late", "early-1"]
+
+
+def test_a_batch_that_was_thought_about_ahead_is_refused_as_well_s1202() -> None:
+    """With many waiting the next batch is begun while the one before hangs; nothing of it is written then."""
+
+    async def play(bench: Bench) -> None:
+        held = await bench.hold()
+        names = [f"ahead-{number}" for number in range(30)]
+        ahead = bench.committer.enqueue("tnt_1", arrivals(*names))
+        [lane] = bench.committer._lanes
+        await asyncio.to_thread(until, lambda: lane.messages < 30)  # some are thought about
+        bench.now = 6.0
+        young = bench.committer.enqueue("tnt_1", arrivals("young"))
+        bench.committer.expire()
+        assert await settled(ahead) == [503] * 30
+        assert not held.done()
+        bench.store.open.set()
+        assert await settled(held) == [202] and await settled(young) == [202]
+
+    assert Bench(max_wait_s=5.0, batch_size=20).run(play).store.steps == ["held", "young"]
+
+
+def test_an_act_waits_on_and_without_a_limit_so_does_a_message_s1202() -> None:
+    async def play(bench: Bench) -> None:
+        held = await bench.hold()
+        act = bench.committer.enqueue("tnt_1", [Act(WHO, 0, lambda desk: Verdict(200, None))])
+        bench.now = 100.0
+        bench.committer.expire()
+        assert not act.done()
+        bench.store.open.set()
+        assert await settled(held) == [202] and await settled(act) == [200]
+
+    Bench(max_wait_s=5.0).run(play)
+    quiet = Bench()
+
+    async def nothing(bench: Bench) -> None:
+        held = await bench.hold()
+        waits = bench.committer.enqueue("tnt_1", arrivals("waits"))
+        assert bench.committer._expiry is None
+        bench.now = 1e9
+        bench.store.open.set()
+        assert await settled(held) == [202] and await settled(waits) == [202]
+
+    quiet.run(nothing)

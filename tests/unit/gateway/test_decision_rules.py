@@ -10,10 +10,10 @@ from observatory.gateway.decision_rules import asked_of
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.state import Principal, Role
 from tests.unit.gateway.deciding import (
+    HOUR,
     KEY,
     NOW,
     OTHER,
-    SECOND,
     USER,
     Json,
     Room,
@@ -29,8 +29,8 @@ from tests.unit.gateway.deciding import (
 
 def test_a_request_becomes_a_pending_row_without_its_words_s120_s121() -> None:
     """S120, S121."""
-    deadline = from_ns(NOW + SECOND)
-    room = asked(deadline=deadline, auto_action={"option_id": "deny", "trigger": "deadline_expired"})
+    deadline = from_ns(NOW + HOUR)
+    room = asked(deadline=deadline, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
     row = room.row
     assert (row["state"], row["decision_id"], row["agent_no"], row["session_no"]) == (
         "pending",
@@ -38,7 +38,7 @@ def test_a_request_becomes_a_pending_row_without_its_words_s120_s121() -> None:
         3,
         7,
     )
-    assert (row["request_seq"], row["deadline_ns"], row["auto_option"]) == (1, to_ns(deadline), "deny")
+    assert (row["request_seq"], row["deadline_ns"], row["auto_option"]) == (1, to_ns(deadline), "defer")
     assert asked_of(row).option_ids == ("approve", "deny", "defer")
     (write,) = room.changes.writes
     assert (write.table, write.where, write.values["state"]) == ("decisions", None, "pending")
@@ -164,9 +164,9 @@ def test_an_unknown_decision_is_not_found_s123() -> None:
 
 def test_a_deadline_ends_the_time_to_answer_s123() -> None:
     """S123: at the very moment, and also when the clock's keeper has not looked yet."""
-    room = asked(deadline=from_ns(NOW + SECOND))
-    assert room.at(NOW + SECOND - 1).judge(answer(), person()) is None
-    assert refusal(room.at(NOW + SECOND).judge(answer(), person())) == (409, "expired")
+    room = asked(deadline=from_ns(NOW + HOUR))
+    assert room.at(NOW + HOUR - 1).judge(answer(), person()) is None
+    assert refusal(room.at(NOW + HOUR).judge(answer(), person())) == (409, "expired")
 
 
 def test_an_answer_released_too_late_changes_nothing_s123() -> None:
@@ -177,7 +177,7 @@ def test_an_answer_released_too_late_changes_nothing_s123() -> None:
     room.forward(late)
     assert (room.row["option_id"], len(room.told)) == ("deny", 1)
     assert room.names()[-1] == "message_undeliverable"
-    room = asked(deadline=from_ns(NOW + SECOND))
+    room = asked(deadline=from_ns(NOW + HOUR))
     late = room.passage(answer(), person())
-    room.at(NOW + SECOND).forward(late)
+    room.at(NOW + HOUR).forward(late)
     assert (room.row["state"], room.told) == ("pending", [])

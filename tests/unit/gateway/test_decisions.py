@@ -16,6 +16,7 @@ from observatory.state import Arrival, Wants
 from tests.samples import decision_log, envelope
 from tests.unit.gateway.deciding import (
     AGENT,
+    HOUR,
     HOUSE,
     KEY,
     NOW,
@@ -81,13 +82,13 @@ def arrival_of(room: Room, auto: bool = True) -> Arrival:
 def test_at_the_deadline_the_house_takes_the_agents_own_option_s125() -> None:
     """S125: once due, as a message that is the same bytes each time it is made."""
     auto = {"option_id": "defer", "trigger": "deadline_expired"}
-    room = asked(deadline=from_ns(NOW + SECOND), auto_action=auto)
+    room = asked(deadline=from_ns(NOW + HOUR), auto_action=auto)
     one = arrival_of(room)
     assert one.message.raw == arrival_of(room).message.raw
     sent = json.loads(one.message.raw)
     assert refusal(room.judge(sent, HOUSE)) == (403, "not_allowed"), "not before it is due"
     other = sent | {"payload": sent["payload"] | {"selected_option_id": "approve"}}
-    room.at(NOW + SECOND)
+    room.at(NOW + HOUR)
     assert refusal(room.judge(other, HOUSE)) == (403, "not_allowed"), "and no other option"
     assert refusal(room.judge(sent, person(role="admin"))) == (403, "sender_mismatch"), "nor by anyone else"
     room.send(sent, HOUSE)
@@ -101,12 +102,12 @@ def test_at_the_deadline_the_house_takes_the_agents_own_option_s125() -> None:
 
 def test_without_such_an_option_it_expires_once_s125() -> None:
     """S125: looked at again under the lock."""
-    room = asked(deadline=from_ns(NOW + SECOND))
+    room = asked(deadline=from_ns(NOW + HOUR))
     act = decisions.expire(HOUSE, "dec_1", "s", NOW)
     assert act.wants.rows == {"decisions": {"dec_1"}} and act.wants.sessions == {"s"}
     act.decide(room.desk)
     assert room.row["state"] == "pending", "not before it is due"
-    room.at(NOW + SECOND)
+    room.at(NOW + HOUR)
     for _ in range(2):
         assert act.decide(room.desk).code == 200
     assert room.row["state"] == "expired" and room.names()[1:] == ["decision_expired"]
@@ -193,7 +194,7 @@ def test_a_confirmation_that_fits_no_decision_moves_nothing_s127(sent: Json, mov
 def test_a_message_names_the_rows_it_needs(sent: Json, rows: dict[str, set[str]]) -> None:
     wants, message = Wants(), intercept(json.dumps(sent).encode())
     assert isinstance(message, Message)
-    decisions.want(message, wants)
+    decisions.want(message, TENANT, wants)
     assert wants.rows == rows
 
 

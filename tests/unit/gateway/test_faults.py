@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from observatory.gateway import faults
 from observatory.gateway.interceptor import Violation, intercept
+from observatory.gateway.judges import MAX_FAULTS
 from observatory.protocol.document import parse
 from observatory.protocol.message import Message
 from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log
@@ -191,7 +192,7 @@ def test_all_faults_are_found_at_once() -> None:
 def test_at_most_a_hundred_faults_are_told() -> None:
     outcome = intercept(_sent(decision_log(cognition={"reasoning_chain": [1] * 500})))
     assert isinstance(outcome, Violation)
-    assert len(outcome.faults) == faults.MAX_FAULTS
+    assert len(outcome.faults) == MAX_FAULTS
 
 
 def test_a_free_object_deeper_than_the_limit_is_a_fault_at_its_field() -> None:

@@ -263,7 +263,7 @@ def test_an_acknowledged_pause_is_so_in_its_intervention_once_s104() -> None:
     assert inbox.ack(WHO, WORKER, [], facts, NOW).wants.rows["interventions"] == {"int_1"}
     done = acked(memory, facts, "dlv_10-7", "dlv_11-7")
     [write] = done.written("interventions")
-    assert write.values == {"acknowledged_ns": NOW}
+    assert write.values == {"acknowledged_ns": NOW, "proven": 0}
     assert write.where == {"tenant_id": TENANT, "sequence_number": 9}
     assert done.events[0]["body"]["intervention_id"] == "int_1"
 

@@ -271,7 +271,7 @@ class Archive:
     async def head(self, tenant_id: str) -> tuple[int, str]:
         return self.events_written, GENESIS_HASH
 
-    async def rows(self, tenant_id: str, table: str) -> list[dict[str, Any]]:
+    async def rows(self, tenant_id: str, table: str, **where: Any) -> list[dict[str, Any]]:
         return []
 
     async def events(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from observatory.gateway.budget import cost_of
 from observatory.projections.spending import MOST, Spent, spent
 from observatory.protocol.decision_log import StateDelta
 
@@ -17,13 +18,16 @@ from observatory.protocol.decision_log import StateDelta
         (1.0, None, 0.0, Spent(1.0, 1.0, False)),
         (1.5, None, 1.0, Spent(0.5, 1.5, False)),
         (0.5, None, 1.0, Spent(0.0, 0.5, True)),
-        (3.0, 0.25, 1.0, Spent(0.25, 3.0, False)),
+        (3.0, 0.25, 1.0, Spent(2.0, 3.0, False)),
+        (3.0, 0.0, 1.0, Spent(2.0, 3.0, False)),
+        (1.0, 5.0, 1.0, Spent(5.0, 1.0, False)),
+        (0.5, 5.0, 1.0, Spent(5.0, 0.5, True)),
         (None, 0.25, 1.0, Spent(0.25, 1.25, False)),
         (None, -2.0, 1.0, Spent(0.0, 1.0, False)),
         (1e300, None, 0.0, Spent(MOST, 1e300, False)),
     ],
 )
-def test_a_step_costs_what_it_says_or_what_the_figure_grew_s202(
+def test_a_step_costs_what_it_says_or_what_the_figure_grew_whichever_is_more_s202(
     figure: float | None, cost: float | None, before: float, found: Spent | None
 ) -> None:
     assert spent(StateDelta(cumulative_session_cost=figure, cost=cost), before) == found
@@ -41,3 +45,16 @@ def test_figures_that_only_rise_cost_their_last_s202(steps: list[int]) -> None:
         assert found is not None and not found.fell
         total, costs = found.total, costs + found.cost
     assert costs == (max(steps) if steps else 0.0)
+
+
+AMOUNT = st.none() | st.floats(-10, 10) | st.floats(-1e18, 1e18)
+
+
+@given(AMOUNT, AMOUNT, st.floats(-1e6, 1e6))
+def test_boards_and_alerts_count_a_step_as_caps_do_s1271(
+    figure: float | None, cost: float | None, before: float
+) -> None:
+    """S1271: what counts for a cap is what is shown, and what a burn rate is made of."""
+    delta = StateDelta(cumulative_session_cost=figure, cost=cost)
+    found = spent(delta, before)
+    assert (None if found is None else found.cost) == cost_of(delta, before)

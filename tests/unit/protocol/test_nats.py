@@ -55,7 +55,7 @@ def test_what_was_percent_encoded_in_an_address_is_shown_to_the_server_plain_s82
     assert nats.login(server) == login
 
 
-BAD = """nats nats:// nats:///p http://h nats://h:x nats://h:99999 nats://h, nats://h/A nats://h/a.b nats://h/a/b
+BAD = """nats nats:// nats:///p http://h nats://h:x nats://h:99999 nats://h, nats://h/A nats://h/a.b nats://h/a/b/c
 nats://h?x=1 nats://:hush@"""
 
 

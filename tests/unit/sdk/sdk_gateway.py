@@ -192,7 +192,8 @@ def agent_at(gateway: FakeGateway, data: Path, name: str = "researcher-1", **del
 
 
 def spooled(data: Path) -> list[str]:
-    return [line for path in sorted(data.glob("spool/*.jsonl")) for line in path.read_text().splitlines()]
+    """The messages on disk; the first line of a file says for which gateway they are."""
+    return [line for path in sorted(data.glob("spool/*.jsonl")) for line in path.read_text().splitlines()[1:]]
 
 
 class FakeClock:

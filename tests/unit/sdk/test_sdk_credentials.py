@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from observatory.sdk import NotConfigured
-from observatory.sdk.credentials import find_door
+from observatory.sdk.credentials import Door, find_door, own_door, own_file
 from observatory.sdk.spool import Spool, file_stem
 
 
 def folder(path: Path, url: str = "http://file:1", key: str = "obs_file") -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    known = {"url": url, "tenant_id": "tnt_default", "admin_key": "x", "operator_key": "y", "agent_key": key}
-    (path / "credentials.json").write_text(json.dumps(known))
+    (path / "agent.json").write_text(json.dumps({"url": url, "agent_key": key}))
     return path
 
 
@@ -52,12 +51,42 @@ def test_a_key_from_a_file_is_never_sent_to_another_gateway(tmp_path: Path) -> N
         find_door("http://stranger:1", None, folder(tmp_path), {})
 
 
-def test_a_broken_credentials_file_is_named_and_not_quoted(tmp_path: Path) -> None:
-    (tmp_path / "credentials.json").write_text('{"url": "http://a:1", "agent_key": "obs_secret"')
-    with pytest.raises(NotConfigured, match="is not a credentials file") as caught:
+def test_a_broken_agent_file_is_named_and_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / "agent.json").write_text('{"url": "http://a:1", "agent_key": "obs_secret"')
+    with pytest.raises(NotConfigured, match="is no file of an agent's key") as caught:
         find_door(None, None, tmp_path, {})
     assert "obs_secret" not in str(caught.value)
     assert "obs_secret" not in repr(find_door("http://a:1", "obs_secret", tmp_path, {}))
+
+
+def test_an_agent_never_reads_the_keys_of_its_governors_s980(tmp_path: Path) -> None:
+    known = {"url": "http://a:1", "tenant_id": "tnt_default", "admin_key": "obs_a", "operator_key": "obs_o"}
+    (tmp_path / "credentials.json").write_text(json.dumps(known | {"agent_key": "obs_agent"}))
+    with pytest.raises(NotConfigured, match=r"restart the gateway .*agents do not read it") as caught:
+        find_door(None, None, tmp_path, {})
+    assert "obs_a" not in str(caught.value)
+
+
+def test_an_agent_with_a_bound_key_uses_its_own_file_and_others_the_folders(tmp_path: Path) -> None:
+    folder(tmp_path)
+    for name in ("researcher", "../x", ".."):
+        own = own_file(tmp_path, name)
+        assert own.parent.parent == tmp_path / "agents", "no name leads out of the folder"
+        folder(own.parent, key="obs_own")
+        assert find_door(None, None, tmp_path, {}, agent_id=name).key == "obs_own"
+    assert find_door(None, None, tmp_path, {}, agent_id="writer").key == "obs_file"
+    assert find_door(None, None, tmp_path, {}).key == "obs_file"
+
+
+def test_who_shares_an_outbox_listens_with_a_key_of_its_own_s1144(tmp_path: Path) -> None:
+    """S1144: of this gateway only; a key is never sent to another."""
+    door = Door("http://file:1", "obs_shared", tmp_path)
+    folder(own_file(tmp_path, "writer").parent, key="obs_own")
+    folder(own_file(tmp_path, "stranger").parent, "http://other:1", "obs_other")
+    own_file(tmp_path, "broken").parent.mkdir(parents=True)
+    own_file(tmp_path, "broken").write_text("{")
+    keys = [own_door(door, name).key for name in ("writer", "stranger", "broken", "nobody")]
+    assert keys == ["obs_own", "obs_shared", "obs_shared", "obs_shared"]
 
 
 def test_half_a_line_at_the_end_of_a_leftover_is_dropped_and_the_rest_kept(tmp_path: Path) -> None:

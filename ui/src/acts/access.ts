@@ -1,7 +1,7 @@
 // Who may do what: people, their roles, sign-in links, keys. What is secret comes back once and is only shown.
 import { send } from "~/api/client";
 import { askAgain } from "~/api/questions";
-import type { NewKey, NewUser, RoleAnswer, UserItem } from "~/protocol/openapi";
+import type { LoginItem, NewKey, NewUser, RoleAnswer, UserItem } from "~/protocol/openapi";
 import { act, type Refused } from "./acts";
 
 const TOUCHED = ["/v1/users", "/v1/keys", "/v1/audit/acts", "/v1/whoami"];
@@ -55,14 +55,12 @@ export function disableUser({ user_id, name }: UserItem) {
   );
 }
 
-export function loginLink({ user_id, name }: UserItem) {
-  return settled(
-    act(
-      "Making the link",
-      () => send("POST /v1/logins", { body: { user_id } }),
-      () => ({ text: `A link that signs in ${name} once is made.` }),
-    ),
-  );
+export function endSignIn({ login_id, current }: LoginItem) {
+  return act(
+    "Ending the sign-in",
+    () => send("DELETE /v1/logins/{login_id}", { params: { login_id } }),
+    () => ({ text: "That browser is signed out." }),
+  ).finally(() => (current ? location.assign("/") : askAgain("/v1/logins")));
 }
 
 export function createKey(body: NewKey, refused?: Refused) {

@@ -1,6 +1,6 @@
 // What an operator does to an agent wherever it works: pause everywhere, quarantine, evict, pause and inspect.
-// Quarantine is a rule of the Policy Engine (deny all this agent sends): it holds in sessions not begun yet
-// too, which no pause does, and it is lifted by removing the rule. Evicting alone stops nobody: the next
+// Quarantine is a rule of the Policy Engine (deny all this agent sends): what it sends is refused, where a pause
+// holds it, and it is lifted by removing the rule. Evicting alone stops nobody: the next
 // heartbeat brings the agent back.
 import { get, send } from "~/api/client";
 import { askAgain } from "~/api/questions";
@@ -24,10 +24,11 @@ export function pauseEverywhere(agent_id: string, note?: string) {
     "Pause",
     () => everywhere(agent_id, "pause", note ?? null),
     (answer) => ({
-      text: answer.done
-        ? `${agent_id} is told to pause in ${sessions(answer.done)}; what it sends is held.${refusedText(answer)}`
-        : `${agent_id} was paused already.${refusedText(answer)}`,
-      undo: answer.done ? () => unpauseEverywhere(agent_id) : undefined,
+      text:
+        answer.state === "paused"
+          ? `${agent_id} is paused everywhere: what it sends is held, also in sessions that begin later.${refusedText(answer)}`
+          : `${agent_id} was paused everywhere already.${refusedText(answer)}`,
+      undo: answer.state === "paused" ? () => unpauseEverywhere(agent_id) : undefined,
     }),
   );
 }
@@ -36,7 +37,9 @@ export function unpauseEverywhere(agent_id: string) {
   return act(
     "Unpause",
     () => everywhere(agent_id, "unpause", null),
-    (answer) => ({ text: `${agent_id} goes on in ${sessions(answer.done)}.${refusedText(answer)}` }),
+    (answer) => ({
+      text: `${agent_id} goes on${answer.done ? ` in ${sessions(answer.done)}` : ""}.${refusedText(answer)}`,
+    }),
   );
 }
 

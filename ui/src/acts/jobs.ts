@@ -52,6 +52,17 @@ export function runJob({ job_id, name }: Named) {
   ).finally(jobs);
 }
 
+/** After a wrong clock: a person says that it is right, and schedules go on from the present. */
+export function goOnFromNow() {
+  return act(
+    "Letting schedules go on",
+    () => send("POST /v1/scheduler/from-now"),
+    ({ jobs: count }) => ({
+      text: `${count === 1 ? "1 schedule goes" : `${count} schedules go`} on from now.`,
+    }),
+  ).finally(jobs);
+}
+
 export function pauseJob({ job_id, name }: Named): Promise<JobItem | null> {
   return act(
     "Pausing it",

@@ -26,6 +26,21 @@ export function shareOut(
   ).finally(() => askAgain(...TOUCHED));
 }
 
+/** Give an agent the work of a capability (or `cluster:<id>`), or take it; the other way takes it back. */
+export function changeGrants(agent_id: string, verb: "grant" | "revoke", word: string): Promise<unknown> {
+  const given = verb === "grant";
+  return act(
+    given ? "Granting" : "Revoking",
+    () => send("POST /v1/agents/{agent_id}/grants", { params: { agent_id }, body: { [verb]: [word] } }),
+    () => ({
+      text: given
+        ? `${agent_id} gets work for ${word}.`
+        : `${agent_id} gets no more work for ${word} by a grant.`,
+      undo: () => changeGrants(agent_id, given ? "revoke" : "grant", word),
+    }),
+  ).finally(() => askAgain("/v1/agents", "/v1/agents/{agent_id}", ...TOUCHED));
+}
+
 export function openCircuit(capability: string) {
   return act(
     "Opening the circuit",

@@ -15,6 +15,26 @@ export const questions = new QueryClient({
   },
 });
 
+// Lists of which a view needs every page: what is not among the first thousand must still be found.
+const WHOLE = new Set(["/v1/agents"]);
+
+interface Paged {
+  items: unknown[];
+  next_cursor: string | null;
+}
+
+async function whole(ask: (cursor: string | null) => Promise<Paged>): Promise<Paged> {
+  const first = await ask(null);
+  const items = [...first.items];
+  let cursor = first.next_cursor;
+  while (cursor !== null) {
+    const page = await ask(cursor);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  return { items, next_cursor: null };
+}
+
 interface Asking {
   params?: Record<string, string | number>;
   every?: number | false;
@@ -30,7 +50,10 @@ export function useAnswer<P extends GetPath>(
 ) {
   return useQuery<Answers[`GET ${P}` & keyof Answers], Problem>({
     queryKey: [path, params ?? {}, query ?? {}],
-    queryFn: ({ signal }) => get(path, { params, query, signal } as never),
+    queryFn: ({ signal }) => {
+      const ask = (more: object) => get(path, { params, query: { ...query, ...more }, signal } as never);
+      return WHOLE.has(path) ? (whole((cursor) => ask({ cursor }) as never) as never) : ask({});
+    },
     refetchInterval: every,
     enabled,
     placeholderData: keep ? (before) => before : undefined,

@@ -1,5 +1,7 @@
 // The map's state and its frame: what changed is noted, done once in the next frame, drawn, and another frame is
 // asked for only while something moves. Topology is its public face, hand.ts turns gestures into acts on it.
+
+import { inert } from "~/widgets/inert";
 import type { Agent, Bunch } from "./bodies";
 import { Camera } from "./camera";
 import { drawOverlay, flashes, type Held } from "./draw/overlay";
@@ -103,7 +105,7 @@ export class Engine {
     this.painter = new Painter(canvas, options.make ?? makeSurface);
     this.measure = measured((face, text) => {
       ctx.font = face;
-      return ctx.measureText(text).width;
+      return ctx.measureText(inert(text)).width;
     });
   }
 

@@ -33,7 +33,7 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
   const rules = useAnswer("/v1/policies", {}, { every: 10_000, keep: true });
   const rule = quarantineOf(id, rules.data?.items ?? []);
   const paused = sessions.filter((one) => one.paused).length;
-  const active = sessions.filter((one) => one.active && !one.paused).length;
+  const isPaused = agent.paused_at !== null;
   const run = async (what: () => Promise<unknown>) => {
     setBusy(true);
     await what();
@@ -52,6 +52,14 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
   };
   return (
     <section className={classes.acts} aria-label="Actions">
+      {agent.paused_at !== null && (
+        <p className={classes.notice} role="status">
+          <span title={`by ${agent.paused_by}`}>
+            ‖ Paused everywhere <Ago at={agent.paused_at} />: what it sends is held, also in sessions that
+            begin later.
+          </span>
+        </p>
+      )}
       {rule && (
         <p className={classes.notice} role="status">
           <span title={`by ${rule.updated_by}`}>
@@ -76,13 +84,13 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
           size="compact-sm"
           variant="default"
           loading={busy}
-          disabled={active === 0 || denied !== undefined}
-          title={denied ?? (active === 0 ? "It works in no session now" : undefined)}
+          disabled={isPaused || denied !== undefined}
+          title={denied ?? (isPaused ? "It is paused everywhere" : undefined)}
           onClick={() => void run(() => pauseEverywhere(id))}
         >
-          {active > 0 ? `Pause everywhere (${active}): hold what it sends` : "Pause everywhere"}
+          Pause everywhere: hold what it sends
         </Button>
-        {paused > 0 && (
+        {(isPaused || paused > 0) && (
           <Button
             size="compact-sm"
             variant="default"
@@ -91,7 +99,7 @@ export function AgentActs({ agent }: { agent: AgentItem }) {
             title={denied}
             onClick={() => void run(() => unpauseEverywhere(id))}
           >
-            Unpause everywhere ({paused}): send what is held
+            Unpause everywhere{paused > 0 && ` (${paused})`}: send what is held
           </Button>
         )}
         <Button

@@ -73,7 +73,9 @@ export type AgentCommanded = {
   command: "pause" | "unpause";
   done: number;
   entity_id: string;
+  intervention_id: string | null;
   sessions: RoomCommanded[];
+  state: "already_paused" | "not_paused" | "paused" | "refused" | "running";
 };
 
 export type AgentCost = {
@@ -95,6 +97,7 @@ export type AgentItem = {
   evicted_at: string | null;
   first_seen_at: string;
   ghost: boolean;
+  granted: string[];
   hub_address: string | null;
   last_heartbeat_at: string | null;
   last_seen_at: string | null;
@@ -103,7 +106,10 @@ export type AgentItem = {
   messages: number;
   model: string | null;
   owner: string | null;
+  paused_at: string | null;
+  paused_by: string | null;
   provider: string | null;
+  requested: string[];
   state: "active" | "alert_entropy" | "blocked" | "dead" | "idle" | "schema_violation";
   state_reason: string;
   status: string | null;
@@ -161,7 +167,7 @@ export type AlertNotice = {
   agent_id: string | null;
   at: string;
   id: string;
-  kind: "budget_exceeded" | "budget_warning" | "entropy" | "eviction" | "kill_switch" | "loop" | "rule" | "status_alert" | "violation";
+  kind: "budget_exceeded" | "budget_warning" | "entropy" | "eviction" | "injection" | "kill_switch" | "loop" | "rule" | "status_alert" | "violation";
   link: string;
   open: boolean;
   sequence_number: number;
@@ -173,7 +179,7 @@ export type AlertNotice = {
 
 export type AlertRuleBody = {
   compare?: "above" | "below";
-  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag" | "certificate";
+  condition: "entropy" | "injection" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag" | "certificate";
   cooldown_s?: number;
   enabled?: boolean;
   endpoint_ids?: string[];
@@ -223,7 +229,7 @@ export type ArmedKillSwitch = {
   reason: string;
   released_at: string | null;
   requested_by: string;
-  scope: "class" | "cluster" | "global";
+  scope: "agent" | "class" | "cluster" | "global";
   state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
   target: string | null;
   token: string;
@@ -297,13 +303,6 @@ export type AutoAction = {
   trigger: "deadline_expired";
 };
 
-export type BadSettings = {
-  detail: string;
-  faults: Fault[];
-  reason?: "bad_settings";
-  status?: "refused";
-};
-
 export type BindingBody = {
   kind?: "fingerprint" | "uri" | "dns" | "subject" | null;
   pem?: string | null;
@@ -373,8 +372,8 @@ export type BreakerItem = {
 
 export type BudgetBody = {
   hard?: number | null;
-  period?: string;
-  scope: string;
+  period?: "none" | "daily" | "monthly";
+  scope: "tenant" | "cluster" | "session" | "agent";
   soft?: number | null;
   target?: string | null;
   was?: Caps | null;
@@ -604,6 +603,19 @@ export type Citation = {
   uri: string;
 };
 
+export type ClockHealth = {
+  behind_record_s: number;
+  farthest_next_at: string | null;
+  is_firing: boolean;
+  jobs_ahead: number;
+  newest_event_at: string | null;
+  parted_s: number;
+  runs_ahead: number;
+  shows: string;
+  status: "degraded" | "down" | "ok";
+  text: string;
+};
+
 export type Cognition = {
   alternatives?: Alternative[] | null;
   citations?: (string | Citation)[] | null;
@@ -654,7 +666,7 @@ export type ComparedStep = {
 };
 
 export type ConditionItem = {
-  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "injection" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
   counts_events: boolean;
   scalable: boolean;
   scopes: ("agent" | "budget" | "capability" | "certificate" | "cluster" | "log" | "session" | "tenant")[];
@@ -677,7 +689,7 @@ export type ConfirmedKillSwitch = {
   reason: string;
   released_at: string | null;
   requested_by: string;
-  scope: "class" | "cluster" | "global";
+  scope: "agent" | "class" | "cluster" | "global";
   state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
   target: string | null;
   token?: string | null;
@@ -726,6 +738,7 @@ export type ContextRef = {
 };
 
 export type Control = {
+  gateway_away?: boolean | null;
   hitl_required?: boolean | null;
   interrupt_signal?: "inject" | "pause" | "rewrite" | null;
   is_terminal?: boolean | null;
@@ -823,6 +836,7 @@ export type DagNode = {
   operator_id?: string;
   orphan?: boolean;
   parent?: string | null;
+  proven?: boolean | null;
   reversed_at?: string | null;
   sequence_number: number;
   state?: "forwarded" | "held" | "refused" | "rejected";
@@ -949,6 +963,14 @@ export type DecisionResponseEnvelope = {
   trace_id: string;
 };
 
+export type DecisionSettingsAnswer = {
+  auto_needs_default?: boolean;
+  auto_risk?: "critical" | "high" | "low" | "medium" | "none";
+  min_deadline_s?: number;
+  updated_at?: string | null;
+  updated_by?: string | null;
+};
+
 export type DefaultsBody = {
   endpoint_ids?: string[];
 };
@@ -996,6 +1018,7 @@ export type Destination = {
 
 export type DetectorAnswer = {
   discrepancy_gap?: number;
+  injections?: InjectionSettings;
   loop_below?: number;
   loops?: LoopSettings;
   n_min?: number;
@@ -1085,6 +1108,11 @@ export type Editing = {
   message_id?: string | null;
   new_content: Record<string, unknown>;
   note?: string | null;
+};
+
+export type EndedLogin = {
+  ended: boolean;
+  login_id: string;
 };
 
 export type EndedSession = {
@@ -1296,6 +1324,7 @@ export type FleetGroup = {
 export type FleetHealth = {
   as_of: string;
   bus: BusHealth;
+  clock: ClockHealth;
   database: DatabaseHealth;
   gateway: GatewayHealth;
   insight: InsightHealth;
@@ -1357,6 +1386,12 @@ export type ForkItem = {
   to: string[];
 };
 
+export type FromNowAnswer = {
+  jobs: number;
+  runs: number;
+  scheduler: SchedulerItem;
+};
+
 export type GapItem = {
   agent_id: string | null;
   at: string;
@@ -1384,6 +1419,25 @@ export type GatewayHealth = {
   version: string;
   waiting: number;
   waiting_bytes: number;
+};
+
+export type GrantChange = {
+  grant?: string[];
+  revoke?: string[];
+};
+
+export type GrantItem = {
+  agent_id: string;
+  capability: string;
+  entity_id: string;
+  granted_at: string;
+  granted_by: string;
+};
+
+export type GrantsAnswer = {
+  agent_id: string;
+  entity_id: string;
+  granted: string[];
 };
 
 export type GroupAlarm = {
@@ -1466,6 +1520,7 @@ export type HoldItem = {
   entity_id: string | null;
   gate: "approved" | "none" | "open";
   held_at: string;
+  key_maker: string | null;
   message_id: string;
   message_type: string;
   on_expiry: "approve" | "deny";
@@ -1728,6 +1783,11 @@ export type Injection = {
   prompt: string;
 };
 
+export type InjectionSettings = {
+  off?: ("concealment" | "encoded" | "exfiltration" | "forged_turn" | "hidden_text" | "instruction_override" | "persona" | "prompt_extraction")[];
+  on?: boolean;
+};
+
 export type InsightHealth = {
   behind: number;
   enabled: boolean;
@@ -1817,9 +1877,17 @@ export type InterventionItem = {
   message_id: string | null;
   note: string | null;
   operator_id: string;
+  proven: boolean | null;
   reversed_at: string | null;
   sequence_number: number;
   session_id: string;
+};
+
+export type Invalid = {
+  detail: string;
+  faults: Fault[];
+  reason?: string;
+  status?: "refused";
 };
 
 export type JobBody = {
@@ -1906,7 +1974,7 @@ export type KillSwitchItem = {
   reason: string;
   released_at: string | null;
   requested_by: string;
-  scope: "class" | "cluster" | "global";
+  scope: "agent" | "class" | "cluster" | "global";
   state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
   target: string | null;
 };
@@ -1932,7 +2000,7 @@ export type KillSwitchStanding = {
   reason: string;
   released_at: string | null;
   requested_by: string;
-  scope: "class" | "cluster" | "global";
+  scope: "agent" | "class" | "cluster" | "global";
   state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
   target: string | null;
   told: number;
@@ -2090,6 +2158,17 @@ export type LoginAnswer = {
   user_id: string;
 };
 
+export type LoginItem = {
+  created_at: string;
+  current: boolean;
+  expires_at: string;
+  key_id: string | null;
+  kind: "browser" | "link";
+  last_used_at: string | null;
+  login_id: string;
+  user_id: string;
+};
+
 export type LoopOverride = {
   cycle_rounds?: number | null;
   on?: boolean | null;
@@ -2228,13 +2307,13 @@ export type NewKey = {
   expires_at?: string | null;
   label?: string;
   role: "viewer" | "auditor" | "approver" | "operator" | "admin" | "agent";
-  scopes?: string[];
+  scopes?: ("read" | "verify" | "export" | "approve" | "operate" | "send" | "admin")[] | null;
   user_id?: string | null;
 };
 
 export type NewKillSwitch = {
   reason: string;
-  scope: "global" | "cluster" | "class";
+  scope: "global" | "cluster" | "class" | "agent";
   target?: string | null;
 };
 
@@ -2389,7 +2468,7 @@ export type OnPath = {
 };
 
 export type OpenAlert = {
-  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "injection" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
   link: string;
   muted: boolean;
   name: string;
@@ -2496,6 +2575,11 @@ export type PageOfFactItem = {
   next_cursor: string | null;
 };
 
+export type PageOfGrantItem = {
+  items: GrantItem[];
+  next_cursor: string | null;
+};
+
 export type PageOfHoldItem = {
   items: HoldItem[];
   next_cursor: string | null;
@@ -2513,6 +2597,11 @@ export type PageOfInterventionItem = {
 
 export type PageOfKeyItem = {
   items: KeyItem[];
+  next_cursor: string | null;
+};
+
+export type PageOfLoginItem = {
+  items: LoginItem[];
   next_cursor: string | null;
 };
 
@@ -2887,7 +2976,7 @@ export type ReleasedKillSwitch = {
   reason: string;
   released_at: string | null;
   requested_by: string;
-  scope: "class" | "cluster" | "global";
+  scope: "agent" | "class" | "cluster" | "global";
   state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
   target: string | null;
   told: number;
@@ -3043,6 +3132,12 @@ export type RouteItem = {
   weights: Record<string, number>;
 };
 
+export type RoutingSettingsAnswer = {
+  capabilities?: "granted" | "self";
+  updated_at?: string | null;
+  updated_by?: string | null;
+};
+
 export type RuleBody = {
   deadline_s?: number | null;
   effect: "allow" | "deny" | "hold";
@@ -3056,7 +3151,7 @@ export type RuleBody = {
 export type RuleItem = {
   amount: number | null;
   compare: "above" | "below";
-  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
+  condition: "breaker" | "budget" | "burn_rate" | "certificate" | "chain" | "checkpoint_lag" | "dead_letters" | "dead_letters_waiting" | "entropy" | "gate_age" | "injection" | "queue_depth" | "security" | "silence" | "silent_agents" | "violations";
   cooldown_s: number;
   created_at: string;
   created_by: string;
@@ -3120,7 +3215,7 @@ export type RunPage = {
 export type ScalingTriggerBody = {
   amount?: number;
   compare?: "above" | "below";
-  condition: "entropy" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag" | "certificate";
+  condition: "entropy" | "injection" | "violations" | "security" | "budget" | "burn_rate" | "silence" | "silent_agents" | "queue_depth" | "breaker" | "dead_letters" | "dead_letters_waiting" | "gate_age" | "chain" | "checkpoint_lag" | "certificate";
   cooldown_s?: number;
   direction: "up" | "down";
   enabled?: boolean;
@@ -3135,6 +3230,7 @@ export type ScalingTriggerBody = {
 };
 
 export type SchedulerItem = {
+  clock: ClockHealth;
   dead_letters: number;
   lag_s: number;
   last_look_at: string | null;
@@ -3435,6 +3531,7 @@ export type StepAnswer = {
   entropy_score?: number | null;
   flags?: string[];
   gate?: "approved" | "none" | "open" | null;
+  gateway_away: boolean;
   held_because?: string | null;
   hitl_required?: boolean;
   hold: Record<string, unknown> | null;
@@ -3454,6 +3551,7 @@ export type StepAnswer = {
   orphan?: boolean;
   output: Record<string, unknown>;
   parent?: string | null;
+  proven?: boolean | null;
   provider: string | null;
   reasoning: Record<string, unknown>;
   recipient: string | null;
@@ -3899,6 +3997,7 @@ export type ViolationItem = {
   at: string;
   audit_event_id: string;
   capability_version: string | null;
+  count: number;
   raw_payload_hash: string;
   reason: string;
   sequence_number: number;
@@ -3939,6 +4038,7 @@ export type WaitingItem = {
   deadline: string | null;
   held_at: string;
   id: string;
+  key_maker: string | null;
   kind: "decision" | "gate" | "review";
   message_id: string | null;
   message_type: string | null;
@@ -4034,6 +4134,7 @@ export type WitnessedCheckpoint = {
 export type WouldHold = {
   agent_ids: string[];
   agents: number;
+  known: boolean;
   sessions: number;
 };
 
@@ -4048,6 +4149,7 @@ export interface Answers {
   "GET /v1/agents/{agent_id}/certificate": AgentCertificate;
   "PUT /v1/agents/{agent_id}/certificate": AgentCertificate;
   "POST /v1/agents/{agent_id}/evict": Evicted;
+  "POST /v1/agents/{agent_id}/grants": GrantsAnswer;
   "GET /v1/agents/{agent_id}/inbox": InboxAnswer;
   "POST /v1/agents/{agent_id}/inbox/ack": Acked;
   "POST /v1/agents/{agent_id}/pause": AgentCommanded;
@@ -4128,6 +4230,7 @@ export interface Answers {
   "GET /v1/fleet/regions": RegionsAnswer;
   "PUT /v1/fleet/regions": RegionsAnswer;
   "GET /v1/fleet/throughput": ThroughputAnswer;
+  "GET /v1/grants": PageOfGrantItem;
   "POST /v1/heartbeat": HeartbeatAnswer;
   "GET /v1/holds": PageOfHoldItem;
   "GET /v1/insight/status": InsightStatus;
@@ -4159,7 +4262,9 @@ export interface Answers {
   "POST /v1/kill-switch/{kill_id}/release": ReleasedKillSwitch;
   "GET /v1/log/{tenant_id}/checkpoint": unknown;
   "GET /v1/log/{tenant_id}/tile/{level}/{tile}": unknown;
+  "GET /v1/logins": PageOfLoginItem;
   "POST /v1/logins": LoginAnswer;
+  "DELETE /v1/logins/{login_id}": EndedLogin;
   "POST /v1/logs": Record<string, unknown>;
   "GET /v1/memory": PageOfMemoryItem;
   "GET /v1/messages": PageOfMessageItem;
@@ -4198,6 +4303,7 @@ export interface Answers {
   "POST /v1/scaling-triggers/{rule_id}/mute": RuleItem;
   "POST /v1/scaling-triggers/{rule_id}/test": TestAnswer;
   "GET /v1/scheduler": SchedulerItem;
+  "POST /v1/scheduler/from-now": FromNowAnswer;
   "POST /v1/scheduler/resign": SchedulerItem;
   "GET /v1/search": SearchAnswer | SpeakersAnswer | TimesAnswer;
   "GET /v1/sessions": PageOfSessionItem;
@@ -4228,8 +4334,12 @@ export interface Answers {
   "POST /v1/sessions/{session_id}/thoughts/verify": ChainVerdict;
   "GET /v1/sessions/{session_id}/thoughts/{record_id}/proof": ThoughtProof;
   "POST /v1/sessions/{session_id}/unpause": Commanded;
+  "GET /v1/settings/decisions": DecisionSettingsAnswer;
+  "PUT /v1/settings/decisions": DecisionSettingsAnswer;
   "GET /v1/settings/detectors": DetectorAnswer;
   "PUT /v1/settings/detectors": DetectorAnswer;
+  "GET /v1/settings/routing": RoutingSettingsAnswer;
+  "PUT /v1/settings/routing": RoutingSettingsAnswer;
   "GET /v1/steps/{step}/blast": BlastAnswer;
   "GET /v1/steps/{step}/causes": CausesAnswer;
   "GET /v1/tenants": PageOfTenantItem;
@@ -4282,6 +4392,7 @@ export interface Bodies {
   "POST /v1/agents": NewAgent;
   "PUT /v1/agents/{agent_id}/certificate": BindingBody;
   "POST /v1/agents/{agent_id}/evict": Dismissal;
+  "POST /v1/agents/{agent_id}/grants": GrantChange;
   "POST /v1/agents/{agent_id}/inbox/ack": AckIds;
   "POST /v1/agents/{agent_id}/pause": Ordered;
   "POST /v1/agents/{agent_id}/unpause": Ordered;
@@ -4343,7 +4454,9 @@ export interface Bodies {
   "POST /v1/sessions/{session_id}/thoughts": NewSessionThought;
   "POST /v1/sessions/{session_id}/thoughts/shred": Shredding;
   "POST /v1/sessions/{session_id}/unpause": OnAgent;
+  "PUT /v1/settings/decisions": Record<string, unknown>;
   "PUT /v1/settings/detectors": Record<string, unknown>;
+  "PUT /v1/settings/routing": Record<string, unknown>;
   "POST /v1/tenants": NewTenant;
   "POST /v1/thought-sessions": NewThoughtSession;
   "POST /v1/thoughts": NewThought;
@@ -4364,10 +4477,10 @@ export interface Bodies {
 }
 
 export interface Queries {
-  "GET /v1/agents": { capability?: string | null; cluster?: string | null; liveness?: "healthy" | "zombie" | "evicted" | "unknown" | null };
+  "GET /v1/agents": { capability?: string | null; cluster?: string | null; liveness?: "healthy" | "zombie" | "evicted" | "unknown" | null; cursor?: string | null; limit?: number };
   "GET /v1/agents/{agent_id}/inbox": { wait?: number; limit?: number };
   "GET /v1/agents/{agent_id}/sessions": { active?: boolean; cursor?: string | null; limit?: number };
-  "GET /v1/alerts": { kind?: "entropy" | "loop" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "rule" | "status_alert" | null; cursor?: string | null; limit?: number };
+  "GET /v1/alerts": { kind?: "entropy" | "loop" | "injection" | "violation" | "budget_warning" | "budget_exceeded" | "eviction" | "kill_switch" | "rule" | "status_alert" | null; cursor?: string | null; limit?: number };
   "GET /v1/alerts/open": { cursor?: string | null; limit?: number };
   "GET /v1/annotations": { category?: string | null; label?: string | null; cursor?: string | null; limit?: number };
   "GET /v1/audit/acts": { about?: "kill_switch" | "instructions" | "access" | "budgets" | null; cursor?: string | null; limit?: number };
@@ -4401,6 +4514,7 @@ export interface Queries {
   "GET /v1/jobs/timeline": { hours?: number; bins?: number };
   "GET /v1/jobs/upcoming": { hours?: number; limit?: number };
   "GET /v1/jobs/{job_id}/runs": { cursor?: string | null; limit?: number };
+  "GET /v1/logins": { user_id?: string | null };
   "GET /v1/memory": { agent?: string | null; session?: string | null; at?: string | null; step?: string | null; seq?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/messages": { session_id?: string | null; agent_id?: string | null; message_type?: string | null; state?: string | null; after?: number | null; cursor?: string | null; limit?: number };
   "GET /v1/messages/{message_id}": { raw?: boolean };

@@ -17,6 +17,7 @@ import { Icon } from "./Icon";
 const SIGNS: Record<AlertNotice["kind"], { mark: string; tone: string; word: string }> = {
   entropy: { mark: "⟲", tone: "alert", word: "entropy" },
   loop: { mark: "⟲", tone: "alert", word: "loop" },
+  injection: { mark: "!", tone: "blocked", word: "prompt injection" },
   violation: { mark: "!", tone: "violation", word: "schema violation" },
   budget_warning: { mark: "$", tone: "blocked", word: "budget warning" },
   budget_exceeded: { mark: "$", tone: "alert", word: "budget exceeded" },

@@ -14,7 +14,7 @@ export function useStops(): KillSwitchItem[] {
 
 export function whatStops({ scope, target }: Pick<KillSwitchItem, "scope" | "target">): string {
   if (scope === "global") return "everything in this tenant";
-  return scope === "class" ? `every agent of type ${target}` : `cluster ${target}`;
+  return scope === "class" ? `every agent of type ${target}` : `${scope} ${target}`;
 }
 
 export function KillBanner({ stops }: { stops: KillSwitchItem[] }) {

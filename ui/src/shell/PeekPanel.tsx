@@ -1,9 +1,9 @@
 // The panel at the right: shows whatever the URL's `peek` names, beside any view. Esc closes, J and K go on
 // through the view's list, the link can be copied. Each kind of peek is a chunk of its own.
 import { ActionIcon, CopyButton, Tooltip } from "@mantine/core";
-import { CatchBoundary } from "@tanstack/react-router";
 import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
-import { Loading, Trouble } from "~/widgets/Panel";
+import { Guarded } from "~/widgets/Guarded";
+import { Loading } from "~/widgets/Panel";
 import { Icon } from "./Icon";
 import { useKeys } from "./keys";
 import classes from "./PeekPanel.module.css";
@@ -81,12 +81,9 @@ export function PeekPanel() {
         <Step icon="close" label="Close (Esc)" run={close} />
       </header>
       <div className={classes.body}>
-        <CatchBoundary
-          getResetKey={() => text ?? ""}
-          errorComponent={({ error }) => <Trouble problem={error as Error} again={() => location.reload()} />}
-        >
+        <Guarded of={`This ${NAMES[peek.kind]}`} about={text ?? ""} loaded>
           <Suspense fallback={<Loading rows={6} />}>{Shown && <Shown key={peek.id} id={peek.id} />}</Suspense>
-        </CatchBoundary>
+        </Guarded>
       </div>
     </aside>
   );

@@ -1,12 +1,12 @@
 // The frame around every view (ui.md): rail, top bar, the view, the panel at the right. It owns Esc and the
 // keys 1–6, and shows the sign-in page instead of everything while nobody is signed in.
-import { CatchBoundary, Outlet, useLocation, useRouter } from "@tanstack/react-router";
+import { Outlet, useLocation, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { Problem } from "~/api/client";
 import { askAgain, questions } from "~/api/questions";
 import { useConnection } from "~/live/useLive";
 import { belongTo } from "~/widgets/drafts";
-import { Trouble } from "~/widgets/Panel";
+import { Guarded } from "~/widgets/Guarded";
 import { useMe } from "~/widgets/people";
 import { Help } from "./Help";
 import { KillBanner, useStops } from "./KillBanner";
@@ -94,21 +94,32 @@ function Frame() {
       <button type="button" className={classes.skip} onClick={() => document.getElementById("view")?.focus()}>
         Skip to the view
       </button>
-      <KillBanner stops={stops} />
-      <Rail />
-      <TopBar />
+      <Guarded of="The kill-switch banner">
+        <KillBanner stops={stops} />
+      </Guarded>
+      <Guarded of="The list of views">
+        <Rail />
+      </Guarded>
+      <Guarded of="The top bar">
+        <TopBar />
+      </Guarded>
       <main id="view" className={classes.view} tabIndex={-1}>
-        <CatchBoundary
-          getResetKey={() => path}
-          errorComponent={({ error }) => <Trouble problem={error as Error} again={() => location.reload()} />}
-        >
+        <Guarded of="This view" about={path} loaded>
           <Outlet />
-        </CatchBoundary>
+        </Guarded>
       </main>
-      <PeekPanel />
-      <Tour />
-      <Toasts />
-      <Palette />
+      <Guarded of="The panel">
+        <PeekPanel />
+      </Guarded>
+      <Guarded of="The tour">
+        <Tour />
+      </Guarded>
+      <Guarded of="Notices">
+        <Toasts />
+      </Guarded>
+      <Guarded of="The palette">
+        <Palette />
+      </Guarded>
       <Help opened={overlay?.kind === "help"} />
       <SaveView opened={overlay?.kind === "save"} />
     </div>

@@ -25,6 +25,7 @@ async function signIn(key: string): Promise<void> {
   // The link may name the gateway by another name than this page does: only its token counts.
   const token = new URL(told.url).searchParams.get("token") ?? "";
   const followed = await fetch(`/login?token=${encodeURIComponent(token)}`, {
+    method: "POST",
     credentials: "same-origin",
   }).catch(() => {
     throw unreachable;
@@ -92,8 +93,9 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
           )}
         </form>
         <p className={classes.or}>
-          or, on the gateway's machine, get a link that signs you in with one click:
+          or, on the gateway's machine, get a link that signs you in once, as operator or as admin:
           <code>observatory login</code>
+          <code>observatory login --user admin</code>
         </p>
         {wanted !== "/fleet" && wanted !== "/" && (
           <p className={classes.wanted}>You will be taken to {location.pathname}.</p>

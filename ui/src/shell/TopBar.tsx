@@ -212,6 +212,9 @@ function Person({ me }: { me: Whoami }) {
         <Menu.Item component="a" href="/docs">
           API
         </Menu.Item>
+        <Menu.Item component="a" href="/licenses">
+          Licenses
+        </Menu.Item>
         <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import classes from "./ExactBytes.module.css";
 import type { Exact } from "./exact";
 import { Id } from "./Figures";
-import { beginning, inertNamed } from "./inert";
+import { beginning, inert } from "./inert";
 
 /** A browser lays out so much at once without standing still. */
 const SHOWN = 65_536;
@@ -35,7 +35,7 @@ export function ExactBytes({
         </button>
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long text must be scrollable by keyboard */}
-      <pre tabIndex={0}>{inertNamed(cut.text)}</pre>
+      <pre tabIndex={0}>{inert(cut.text)}</pre>
       {cut.left > 0 && (
         <button type="button" className={classes.toggle} onClick={() => setMost(most + 4 * SHOWN)}>
           {cut.left.toLocaleString("en")} more characters: show on

@@ -10,12 +10,15 @@ import { useDraft } from "./drafts";
 import { ExactBytes } from "./ExactBytes";
 import type { Exact } from "./exact";
 import classes from "./GateCard.module.css";
-import { Json } from "./Json";
+import { hasTwice } from "./indented";
+import { escaped, warningsOf } from "./inert";
+import { Json, pretty } from "./Json";
 import { closed, opened } from "./opened";
 import { useWhyNot } from "./people";
 import { useSettled } from "./settled";
 import type { Can, Gate } from "./waiting";
 
+type Message = Record<string, unknown> | null;
 type Verb = "approve" | "edit" | "reject";
 const KEYS: Record<Verb, string> = { approve: "A", edit: "E", reject: "R" };
 
@@ -55,7 +58,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
   const may = useMay(gate.can);
   const message = useMemo(() => readObject(content.text), [content.text]);
   const original = "value" in message ? message.value : null;
-  const shown = original ? JSON.stringify(opened(original), null, 2) : content.pretty;
+  const shown = escaped(original ? JSON.stringify(opened(original), null, 2) : content.pretty);
   const editing = draft !== null;
   const read = editing ? readObject(draft) : null;
   const ready = editing && draft !== shown && read !== null && "value" in read;
@@ -171,6 +174,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
           />
         ) : (
           <>
+            <Warnings gate={gate} content={content} message={original} />
             <Doing message={original} />
             <ExactBytes content={content} digest={gate.action_digest} />
           </>
@@ -225,8 +229,30 @@ function Hint({ children }: { children: ReactNode }) {
   );
 }
 
+/** Said before the message is read: what in it could make it read as something else. */
+function Warnings({ gate, content, message }: { gate: Gate; content: Exact; message: Message }) {
+  const said = useMemo(() => {
+    const { title, agent_id, recipient, tool } = gate;
+    const inside = message?.action as { tool_input?: unknown } | null | undefined;
+    const input = typeof inside?.tool_input === "string" ? inside.tool_input : "";
+    const texts = [title, agent_id, recipient, tool, content.text, content.pretty, pretty(input)];
+    const found = warningsOf(...texts.map((text) => text ?? ""));
+    if (hasTwice(content.text) || hasTwice(input))
+      found.push("has a name twice in one object: programs differ in which value they take");
+    return found;
+  }, [gate, content, message]);
+  if (said.length === 0) return null;
+  return (
+    <ul className={classes.warnings} aria-label="Read with care">
+      {said.map((one) => (
+        <li key={one}>! It {one}</li>
+      ))}
+    </ul>
+  );
+}
+
 /** What the message would do, read out of it: the tool and its input. The bytes below are what counts. */
-function Doing({ message }: { message: Record<string, unknown> | null }) {
+function Doing({ message }: { message: Message }) {
   const action = message?.action as { tool_call?: string; tool_input?: unknown } | null | undefined;
   if (!action?.tool_input) return null;
   return (

@@ -1,17 +1,11 @@
 // JSON pretty-printed, text in JSON text opened (a `tool_input` is JSON in a string); anything else as it is.
+import { indented } from "./indented";
 import classes from "./Json.module.css";
 
 export function pretty(value: unknown): string {
   if (typeof value === "string") {
     const text = value.trim();
-    if (text.startsWith("{") || text.startsWith("[")) {
-      try {
-        return JSON.stringify(JSON.parse(text), null, 2);
-      } catch {
-        return value;
-      }
-    }
-    return value;
+    return text.startsWith("{") || text.startsWith("[") ? indented(text) : value;
   }
   return JSON.stringify(value, null, 2) ?? "";
 }

@@ -3,6 +3,7 @@
 import { Button, Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { Problem } from "~/api/client";
+import { Guarded } from "./Guarded";
 import classes from "./Panel.module.css";
 
 export function Panel({
@@ -24,7 +25,9 @@ export function Panel({
           <div className={classes.aside}>{aside}</div>
         </header>
       )}
-      <div className={classes.body}>{children}</div>
+      <div className={classes.body}>
+        <Guarded of={typeof title === "string" ? title : (label ?? "This part")}>{children}</Guarded>
+      </div>
     </section>
   );
 }

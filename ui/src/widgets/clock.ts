@@ -1,9 +1,10 @@
 // Times of day, always by 24 hours: a list that mixes "2:05 PM" with "14:05" is misread under stress. Days and months
 // are named as the viewer's language does. Formatters are made once: one costs more than a thousand uses of it.
-type At = string | number | Date;
+import { LOCALE, ZONE } from "~/locale";
 
+type At = string | number | Date;
 const by = (parts: Intl.DateTimeFormatOptions) => {
-  const format = new Intl.DateTimeFormat(undefined, { ...parts, hourCycle: "h23" });
+  const format = new Intl.DateTimeFormat(LOCALE, { ...parts, hourCycle: "h23", timeZone: ZONE });
   return (at: At): string => {
     const when = new Date(at);
     return Number.isNaN(when.getTime()) ? String(at) : format.format(when);

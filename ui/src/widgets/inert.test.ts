@@ -1,28 +1,53 @@
 import { describe, expect, it } from "vitest";
-import { beginning, inert, inertNamed } from "./inert";
+import cases from "../../../tests/vectors/golden/visible.json";
+import { hasTwice, indented } from "./indented";
+import { beginning, escaped, inert, turns, warningsOf } from "./inert";
 
-const ESC = String.fromCharCode(27);
 const RLO = String.fromCharCode(0x202e);
-const TAG = String.fromCodePoint(0xe0041);
 
-describe("text of strangers (S668)", () => {
-  it("shows what would be obeyed as signs, one for one", () => {
-    expect(inert(`${ESC}[31mred`)).toBe("␛[31mred");
-    expect(inert(`pay${RLO}bob`)).toBe("pay�bob");
-    for (const text of [`a${RLO}b`, `a${ESC}b`, `a${TAG}b`, "a\u200bb"])
-      expect(inert(text)).toHaveLength(text.length);
+describe("text of strangers (S668, S1110)", () => {
+  it.each(cases.map(({ text, visible }) => [visible, text]))("is read as %s", (visible, text) => {
+    expect(inert(text)).toBe(visible);
+    expect(inert(visible)).toBe(visible);
   });
-  it("leaves lines, tabs and other scripts as they are", () => {
-    const text = "a\tb\nשלום 你好 🚀 <b>x</b>";
+  it("leaves lines, tabs, emoji and other scripts as they are, and asks to isolate what is written from the right", () => {
+    const text = "a\tb\nשלום 你好 привет мир 🚀 👩\u200d💻 ❤\ufe0f 5 µs <b>x</b>";
     expect(inert(text)).toBe(text);
-    expect(inertNamed(text)).toBe(text);
+    expect(warningsOf(text)).toEqual([]);
+    expect([turns(text), turns("plain")]).toEqual([true, false]);
   });
-  it("names them for whoever looks closely", () => {
-    expect(inertNamed(`a${RLO}b\u200bc${ESC}`)).toBe("a⟨U+202E⟩b⟨U+200B⟩c␛");
+  it("says of a text what a person must know before they answer", () => {
+    expect(warningsOf(`pay bob${RLO}1234`)).toEqual([
+      "contains invisible or text-direction characters: ⟨U+202E⟩",
+    ]);
+    expect(warningsOf("pаypal")).toEqual(["contains words with letters of several scripts that look alike"]);
+    expect(warningsOf("a\tb\n")).toEqual([]);
   });
-  it("cuts what is too long, never half a character", () => {
+  it("is edited with escapes: the same value, and nothing hidden in the field", () => {
+    const json = JSON.stringify({ to: `bob${RLO}1234`, tag: "\u{e0041}" }, null, 2);
+    expect(escaped(json)).toContain("bob\\u202e1234");
+    expect(JSON.parse(escaped(json))).toEqual(JSON.parse(json));
+    expect(warningsOf(escaped(json))).toEqual([]);
+  });
+  it("is cut where it is too long, never half a character", () => {
     expect(beginning("abc", 3)).toEqual({ text: "abc", left: 0 });
     expect(beginning("ab🚀c", 3)).toEqual({ text: "ab", left: 3 });
     expect(beginning("abcdef", 3)).toEqual({ text: "abc", left: 3 });
+  });
+});
+
+describe("JSON to read (S1111)", () => {
+  it("looks as ever where nothing is lost by reading it", () => {
+    for (const value of [{ a: [1, { b: [] }, {}], c: 'x"\\ {', d: null }, [], [true, "ü"]])
+      expect(indented(JSON.stringify(value))).toBe(JSON.stringify(value, null, 2));
+    expect(indented('"\\u00fc"')).toBe('"ü"');
+    expect(indented("{ not json")).toBe("{ not json");
+  });
+  it("keeps the digits of a number and a name that comes twice", () => {
+    expect(indented('{"sum":12345678901234567890,"to":"bob","to":"eve"}')).toBe(
+      '{\n  "sum": 12345678901234567890,\n  "to": "bob",\n  "to": "eve"\n}',
+    );
+    expect(hasTwice('{"to":"bob","t\\u006f":"eve"}')).toBe(true);
+    expect(hasTwice('[{"to":"bob"},{"to":"eve","in":{"to":1}}]')).toBe(false);
   });
 });

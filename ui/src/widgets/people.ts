@@ -17,11 +17,21 @@ const DOES = {
   admin: "administer",
 } as const;
 
+const OPERATOR = "An operator's sign-in link comes from: observatory login";
+const ADMIN = "An admin's sign-in link comes from: observatory login --user admin";
+const LINKS = {
+  operate: OPERATOR,
+  approve: OPERATOR,
+  verify: OPERATOR,
+  export: ADMIN,
+  admin: ADMIN,
+} as const;
+
 /** Why the one signed in cannot do such a thing, as a sentence for the button; undefined where they can. */
 export function useWhyNot(permission: keyof typeof DOES): string | undefined {
   const me = useMe().data;
   if (!me || me.permissions.includes(permission)) return undefined;
-  return `Your role (${me.role}) may read, not ${DOES[permission]}.`;
+  return `Your role (${me.role}) may read, not ${DOES[permission]}. ${LINKS[permission]}`;
 }
 
 /** Names are for everybody who reads; whom nobody knows any more is an id, shortened. */

@@ -1,4 +1,5 @@
 // How figures, times and states read, everywhere the same: short in the line, exact on hover. Pure.
+import { WHOLE } from "~/locale";
 
 export type NodeState = "idle" | "active" | "alert_entropy" | "schema_violation" | "dead" | "blocked";
 
@@ -63,5 +64,3 @@ export function ms(value: number | null | undefined): string {
       ? `${(value / 1000).toFixed(1)} s`
       : `${Math.round(value)} ms`;
 }
-
-const WHOLE = new Intl.NumberFormat("en");

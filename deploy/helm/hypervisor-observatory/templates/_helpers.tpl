@@ -17,3 +17,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "observatory.claim" -}}
 {{- .Values.log.existingClaim | default (printf "%s-log" (include "observatory.name" .)) -}}
 {{- end -}}
+
+{{- define "observatory.image" -}}
+{{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
+{{- .Values.image.repository }}:{{ $tag }}{{ with .Values.image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
+{{- define "observatory.confined" -}}
+allowPrivilegeEscalation: false
+privileged: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}

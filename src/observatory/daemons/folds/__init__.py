@@ -10,6 +10,7 @@ from __future__ import annotations
 from observatory.daemons.folds.alerts import Alerts
 from observatory.daemons.folds.causes import Causes
 from observatory.daemons.folds.facts import Facts
+from observatory.daemons.folds.injections import Injections
 from observatory.daemons.folds.loops import Loops
 from observatory.daemons.folds.search import Documents
 from observatory.daemons.folds.session_lines import SessionLines
@@ -30,4 +31,5 @@ def all_folds(derived: DerivedReads, past: Past) -> list[Fold]:
         Causes(derived, past),
         Facts(derived),
         Documents(),
+        Injections(past),
     ]

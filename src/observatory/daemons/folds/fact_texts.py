@@ -49,7 +49,7 @@ class Said:
         return self._claims
 
 
-_said_again = lru_cache(maxsize=8_192)(Said)
+_said_again = lru_cache(maxsize=4_096)(Said)
 
 
 def said(text: str) -> Said:

@@ -15,15 +15,16 @@ from typing import Final
 from observatory.daemons.folds.fact_memory import MOST, Held, Reach, Scope, claim_key, heard_at, place_of
 from observatory.daemons.folds.fact_texts import Both, strings
 from observatory.daemons.folds.fact_work import Within, Work, is_said
+from observatory.daemons.folds.idle import Idle
 from observatory.daemons.folds.search import shredded_by
 from observatory.insight.facts import Claimed, FactRow
 from observatory.insight.seen import Batch, Finding, Put, Seen
 from observatory.store.derived import DerivedReads
 
-KNOWN: Final = 100_000  # facts remembered over all scopes, a fact in each it is of; a fact is some 3 KB
-KNOWN_REACHES: Final = 50_000
-KNOWN_CROSSINGS: Final = 100_000
-KNOWN_CLAIMS: Final = 100_000
+KNOWN: Final = 20_000  # facts remembered over all scopes, a fact in each it is of; a fact is some 2 KB
+KNOWN_REACHES: Final = 10_000
+KNOWN_CROSSINGS: Final = 30_000
+KNOWN_CLAIMS: Final = 30_000
 KINDS: Final = ("session", "agent", "cluster")
 
 
@@ -33,6 +34,7 @@ class Facts:
     def __init__(self, derived: DerivedReads) -> None:
         self._derived = derived
         self._scopes: OrderedDict[tuple[str, int, int], Scope] = OrderedDict()  # tenant, kind, place
+        self._idle = Idle[tuple[str, int, int]]()
         self._reaches: dict[tuple[str, int], Reach] = {}
         # Where claims were first made, of each tenant by key: what was looked up, or made. None: nowhere.
         self._first: dict[str, dict[int, Claimed | None]] = {}
@@ -129,6 +131,9 @@ class Facts:
 
     def _make_room(self, wanted: set[tuple[str, int, int]]) -> None:
         """What was wanted longest ago goes first; what is wanted now stays."""
+        self._idle.want(*wanted)
+        for idle in self._idle.over(self._scopes):
+            del self._scopes[idle]
         for key in wanted & self._scopes.keys():
             self._scopes.move_to_end(key)
         over = sum(len(scope.facts) + 1 for scope in self._scopes.values()) - KNOWN

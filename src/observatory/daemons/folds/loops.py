@@ -13,11 +13,10 @@ import sys
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any, Final
 
-import msgspec
-
+from observatory.daemons.folds.idle import Idle
+from observatory.daemons.folds.rules import Rules
 from observatory.daemons.folds.steps import key_of
 from observatory.daemons.reading import content_of
 from observatory.gateway.fingerprint import step_of
@@ -27,16 +26,16 @@ from observatory.insight.seen import Batch, Finding, Put, Seen
 from observatory.ports import MessageFilter, StoredMessage
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import Envelope
-from observatory.protocol.rulebook import DetectorSettings, LoopSettings
+from observatory.protocol.rulebook import LoopSettings
 from observatory.protocol.steps import step_name
 from observatory.store.derived import DerivedReads
 
-# Steps and facts over all watches, 1 to 2 KB each: of some 5,000 long watches, or of many short ones.
-KEPT: Final = 250_000
-KNOWN: Final = 500_000  # steps over all sessions whose author is known; one is some 150 bytes
+# Steps and facts over all watches, some 1 KB each: of some 600 long watches, or of many short ones.
+KEPT: Final = 25_000
+WATCH: Final = 4  # what one without any takes, as many of them
+KNOWN: Final = 30_000  # steps over all sessions whose author is known; one is some 150 bytes
+SESSION: Final = 10  # what a session without any takes, as many of them
 CROWD: Final = 200  # the last of them in a session
-RULES_S: Final = 2.0
-KNOB: Final = "detectors"
 
 Key = tuple[str, str, str]  # tenant, session, agent
 
@@ -80,7 +79,8 @@ class Loops:
         self._watches: OrderedDict[Key, Watch] = OrderedDict()
         self._crowds: OrderedDict[tuple[str, str], Crowd] = OrderedDict()
         self._kept = self._known = 0  # of the watches, of the crowds
-        self._rules: dict[str, tuple[float, LoopSettings]] = {}
+        self._idle_watches, self._idle_crowds = Idle[Key](clock), Idle[tuple[str, str]](clock)
+        self._rules = Rules(past, clock)
 
     def forget(self) -> None:
         self._watches.clear()
@@ -91,7 +91,7 @@ class Loops:
         self._make_room()
         await self._begin(batch)
         found: list[Finding] = []
-        rules = await self._current(batch.tenant_id)
+        rules = (await self._rules.current(batch.tenant_id)).loops
         for seen in batch.messages:
             if seen.revised or seen.state == "refused" or not seen.agent_id or not seen.session_id:
                 continue
@@ -112,10 +112,14 @@ class Loops:
 
     def _make_room(self) -> None:
         """What was wanted longest ago goes first; between batches: what is in one cannot be read yet."""
+        for idle in self._idle_watches.over(self._watches):
+            self._kept -= len(self._watches.pop(idle)) + WATCH
+        for gone in self._idle_crowds.over(self._crowds):
+            self._known -= len(self._crowds.pop(gone)) + SESSION
         while self._kept > KEPT and self._watches:
-            self._kept -= len(self._watches.popitem(last=False)[1]) + 1
+            self._kept -= len(self._watches.popitem(last=False)[1]) + WATCH
         while self._known > KNOWN and self._crowds:
-            self._known -= len(self._crowds.popitem(last=False)[1]) + 1
+            self._known -= len(self._crowds.popitem(last=False)[1]) + SESSION
 
     async def _begin(self, batch: Batch) -> None:
         """Sessions that begin with this batch: of them nothing has to be read, and there are many."""
@@ -130,23 +134,11 @@ class Loops:
         begun = await self._derived.session_lines(tenant_id, asked)  # whatever was said makes a line
         for number in asked.keys() - begun.keys():
             self._crowds[tenant_id, asked[number]] = Crowd()
-            self._known += 1
-
-    async def _current(self, tenant_id: str) -> LoopSettings:
-        """As set by the operators, at most some seconds ago."""
-        known, now = self._rules.get(tenant_id), self._clock()
-        if known is not None and now - known[0] < RULES_S:
-            return known[1]
-        rows = await self._past.rows(tenant_id, "knobs", name=KNOB)
-        rules = LoopSettings()
-        if rows:
-            with suppress(msgspec.MsgspecError):  # of a later version: the defaults are better than none
-                rules = msgspec.json.decode(rows[0]["value"], type=DetectorSettings).loops
-        self._rules[tenant_id] = (now, rules)
-        return rules
+            self._known += SESSION
 
     async def _crowd(self, batch: Batch, session_id: str) -> Crowd:
         key = (batch.tenant_id, session_id)
+        self._idle_crowds.want(key)
         crowd = self._crowds.get(key)
         if crowd is not None:
             self._crowds.move_to_end(key)
@@ -166,7 +158,7 @@ class Loops:
                     parents = _keys(batch.tenant_id, (old.parents or "").split("\n"))
                     crowd.born(old.sequence_number, agent_id, parents)
             crowd.steps(agent_id, key_of(batch.tenant_id, _name(old)))
-        self._known += len(crowd) + 1
+        self._known += len(crowd) + SESSION
         return crowd
 
     async def _before(self, tenant_id: str, session_id: str, agent_id: str, old: StoredMessage) -> bool:
@@ -176,12 +168,13 @@ class Loops:
     async def _watch(self, batch: Batch, seen: Seen, crowd: Crowd, rules: LoopSettings) -> tuple[Watch, bool]:
         """The agent's watch, and whether this is its first step in the session."""
         key = (batch.tenant_id, seen.session_id, seen.agent_id)
+        self._idle_watches.want(key)
         watch = self._watches.get(key)
         if watch is not None:
             self._watches.move_to_end(key)
             return watch, False
         watch = self._watches[key] = Watch()
-        self._kept += 1
+        self._kept += WATCH
         if crowd.is_whole and seen.agent_id not in crowd.met:
             crowd.met.add(seen.agent_id)
             return watch, True

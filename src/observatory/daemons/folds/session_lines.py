@@ -12,7 +12,7 @@ from observatory.insight.seen import Batch, Finding, Put, Seen
 from observatory.insight.session_lines import CREW, GOAL, TRAIL, SessionLine, key_of
 from observatory.store.derived import DerivedReads
 
-KNOWN = 20_000  # lines remembered; beyond, they are read again
+KNOWN = 5_000  # lines remembered; beyond, they are read again
 
 
 class SessionLines:

@@ -17,7 +17,7 @@ from observatory.store.keys import dedupe_key
 
 # A step's keys are wanted by several folds when it comes, and again by those that name it.
 key_of = lru_cache(maxsize=16_384)(dedupe_key)
-KNOWN = 50_000  # totals remembered; beyond, all are read again
+KNOWN = 10_000  # totals remembered; beyond, all are read again
 Key = tuple[str, int, int]  # tenant, session, agent
 
 

@@ -19,12 +19,13 @@ from typing import Any
 from observatory.daemons.folds.steps import key_of
 from observatory.insight.seen import Batch, Finding, Noted, Put, Seen
 from observatory.projections.spending import Spent, spent, tokens_of
+from observatory.protocol.events import REFUSALS_COUNTED
 from observatory.protocol.messages import ActionConfirmation
 from observatory.store.derived import DerivedReads
 from observatory.store.insight_traffic import Placed
 
 MINUTE, SECOND = 60_000_000_000, 1_000_000_000
-KNOWN = 50_000  # totals and steps remembered; beyond, they are read again
+KNOWN = 10_000  # totals and steps remembered; beyond, they are read again
 # Figures that differ by less are the same: sums of money are no exact numbers.
 CENT = 1e-9
 ALERTS = frozenset({"entropy_alert", "loop_detected"})
@@ -184,9 +185,11 @@ class _Counted:
     def event(self, event: Noted) -> None:
         """Violations and alarms; those nobody is named for are counted under number 0."""
         key = (event.at_ns // MINUTE, event.agent_no)
-        if event.event_type == "schema_violation":
-            _add(self.agents, key, 0, 0, 1, 0, 0, 0.0)
-            _add(self.seconds, (event.at_ns // SECOND,), 0, 0, 1, 0.0)
+        is_count = event.event_type == REFUSALS_COUNTED
+        if (event.body["refused"] if is_count else event.event_type) == "schema_violation":
+            violations = event.body["count"] if is_count else 1
+            _add(self.agents, key, 0, 0, violations, 0, 0, 0.0)
+            _add(self.seconds, (event.at_ns // SECOND,), 0, 0, violations, 0.0)
         elif event.event_type in ALERTS:
             _add(self.agents, key, 0, 0, 0, 1, 0, 0.0)
 
@@ -202,7 +205,8 @@ class _Counted:
         for kind, label in labels_of(seen):
             _add(self.labels, (minute, kind, label or ""), 1, lost, tokens, cost)
         if found is not None and delta is not None and delta.cumulative_session_cost is not None:
-            computed = before + found.cost
+            said = found.cost if delta.cost is None else max(0.0, delta.cost)
+            computed = before + said
             gap = delta.cumulative_session_cost - computed
             if abs(gap) > CENT * max(1.0, abs(computed)):
                 self.gaps.append(

@@ -207,6 +207,8 @@ class Course:
         if output is not None:
             fields["tool_output_summary"] = wording.clip(output)
         word = "Called" if error is None else "Failed to call"
+        if call.approval.verdict == gate.GATEWAY_AWAY and call.refusal is None:
+            fields["gateway_away"] = True
         call.step = self._tell(call.line, f"{word} {call.tool}", fields)
         with self._lock:
             self._ended.append(call.line)

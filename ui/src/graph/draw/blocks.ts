@@ -1,5 +1,6 @@
 // A block of text: lines of coloured pieces about a middle, which takes its room whole or is not written. Blocks
 // on a plate may lie over discs, plain ones may not; no text ever lies over another.
+import { inert } from "~/widgets/inert";
 import { type Measure, Room } from "../labels";
 import type { Theme } from "../palette";
 
@@ -107,7 +108,7 @@ function writeOne(ctx: CanvasRenderingContext2D, one: Block, theme: Theme, measu
     ctx.font = line.font;
     for (const piece of line.pieces) {
       ctx.fillStyle = piece.colour;
-      ctx.fillText(piece.text, x, Math.round(y + line.px));
+      ctx.fillText(inert(piece.text), x, Math.round(y + line.px));
       x += measure(line.font, piece.text);
     }
     y += line.px * LEADING;

@@ -1,5 +1,6 @@
 // What moves by itself or follows the hand, drawn over the cached picture each frame: dots of traffic, pulses of
 // loops, forks, hover and selection. Without motion: no dots, and rings that stand still.
+import { inert } from "~/widgets/inert";
 import type { Agent, Bunch } from "../bodies";
 import { alongX, alongY, type Body, type Link, openFrom, openTo, trace } from "../edges";
 import { BURST_MS, FADES_MS, type Forks, STAYS_MS } from "../forks";
@@ -177,7 +178,7 @@ function pill(
   ctx.font = face;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
-  ctx.fillText(text, x, y + 0.5);
+  ctx.fillText(inert(text), x, y + 0.5);
 }
 
 function bodyOf(scene: Scene, id: string): Body | null {

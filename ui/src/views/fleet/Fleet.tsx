@@ -7,6 +7,7 @@ import type { FleetPicture, NodeRecord, Topology } from "~/graph";
 import { useConnection } from "~/live/useLive";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
+import { Guarded } from "~/widgets/Guarded";
 import { useNow } from "~/widgets/now";
 import { Empty, Loading, Trouble } from "~/widgets/Panel";
 import classes from "./Fleet.module.css";
@@ -50,24 +51,40 @@ export function Fleet() {
   return (
     <section className={classes.view} aria-label="Fleet Command">
       <h1 className="unseen">Fleet Command</h1>
-      <Toolbar looking={looking} nodes={nodes} fit={() => map?.fit()} legend={legend} setLegend={setLegend} />
+      <Guarded of="The toolbar">
+        <Toolbar
+          looking={looking}
+          nodes={nodes}
+          fit={() => map?.fit()}
+          legend={legend}
+          setLegend={setLegend}
+        />
+      </Guarded>
       <div className={classes.stage}>
         {looking.list ? (
           <div className={classes.list} data-stale={stale || undefined}>
-            <FleetList looking={looking} nodes={nodes} peek={search.peek} />
+            <Guarded of="The list of agents">
+              <FleetList looking={looking} nodes={nodes} peek={search.peek} />
+            </Guarded>
           </div>
         ) : (
           <>
-            <FleetMap
-              looking={looking}
-              replayed={replayed as FleetPicture | undefined}
-              stale={stale}
-              above={note || stale ? 48 : 0}
-              below={legend && !phone ? 52 : 0}
-              peek={search.peek}
-              onMap={onMap}
-            />
-            {legend && <Legend nodes={nodes} />}
+            <Guarded of="The map">
+              <FleetMap
+                looking={looking}
+                replayed={replayed as FleetPicture | undefined}
+                stale={stale}
+                above={note || stale ? 48 : 0}
+                below={legend && !phone ? 52 : 0}
+                peek={search.peek}
+                onMap={onMap}
+              />
+            </Guarded>
+            {legend && (
+              <Guarded of="The legend">
+                <Legend nodes={nodes} />
+              </Guarded>
+            )}
           </>
         )}
         <Said stale={stale} note={note} problem={looking.at === null ? null : replay.error} />
@@ -79,10 +96,12 @@ export function Fleet() {
         )}
       </div>
       <Dock />
-      <TimeStrip
-        at={looking.at}
-        standing={connection === "live" ? "live" : present.ready ? "old" : "connecting"}
-      />
+      <Guarded of="The time strip">
+        <TimeStrip
+          at={looking.at}
+          standing={connection === "live" ? "live" : present.ready ? "old" : "connecting"}
+        />
+      </Guarded>
     </section>
   );
 }

@@ -16,6 +16,7 @@ import { Beats } from "./agent/Beats";
 import { Certificate } from "./agent/Certificate";
 import { Cost } from "./agent/Cost";
 import { Drift } from "./agent/Drift";
+import { Grants } from "./agent/Grants";
 import { History } from "./agent/History";
 import { useHistory } from "./agent/useHistory";
 import { Life } from "./Life";
@@ -31,7 +32,7 @@ export function Agent() {
   if (asked.error?.code === 404)
     return (
       <div className={classes.page}>
-        <Empty command="observatory agents">
+        <Empty command="observatory agents list">
           There is no agent {agentId} here. It may belong to another tenant, or it has not spoken yet.{" "}
           <Link to="/registry">All agents</Link>
         </Empty>
@@ -67,6 +68,7 @@ function Opened({ agent, stale }: { agent: AgentItem; stale: Error | null }) {
             </div>
           </Panel>
           <About agent={agent} />
+          <Grants agent={agent} />
           <Certificate agent={agent} />
         </div>
       </div>

@@ -4,6 +4,7 @@ import { useAnswer } from "~/api/questions";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { type Board, Boards } from "~/widgets/Boards";
+import { FromNow } from "./FromNow";
 import { Heartbeats } from "./heartbeats/Heartbeats";
 import { Jobs } from "./jobs/Jobs";
 import { Leader } from "./Leader";
@@ -93,6 +94,7 @@ export function Scheduler() {
       <h1 className="unseen">Scheduler and Lifecycle</h1>
       <div className={classes.inside}>
         <Leader asked={scheduler} />
+        {scheduler.data?.clock.status === "degraded" && <FromNow clock={scheduler.data.clock} />}
         <Timeline />
         <div className={classes.below} data-board>
           <Boards label="Boards of the scheduler" boards={boards} current={board}>

@@ -5,7 +5,7 @@ import { span } from "~/widgets/words";
 /** Later than this is no hiccup. */
 const LATE_S = 10;
 
-export function leading({ leader, lag_s }: SchedulerItem): {
+export function leading({ leader, lag_s, clock }: SchedulerItem): {
   mark: string;
   word: string;
   tone: string;
@@ -18,6 +18,8 @@ export function leading({ leader, lag_s }: SchedulerItem): {
       tone: "alert",
       says: "Nothing fires until a gateway leads; what is late then is made up for as each job says.",
     };
+  if (clock.status !== "ok")
+    return { mark: "!", word: "clock not believed", tone: "blocked", says: clock.text };
   if (lag_s > LATE_S)
     return {
       mark: "!",

@@ -7,8 +7,6 @@ export type Faults = Record<string, string>;
 /** Reasons that are about one member of the body. */
 const MEMBERS: Record<string, string> = {
   bad_url: "url",
-  bad_events: "events",
-  bad_filters: "filters",
   bad_secret: "secret",
   bad_key: "vkey",
   name_taken: "name",
@@ -46,18 +44,9 @@ export function faultsOf(
   const member = MEMBERS[problem.reason];
   if (member && fields.includes(member)) return { at: { [member]: sentence(problem.message) }, rest: null };
 
-  const unfit = /^not valid: ([\w., []+);/.exec(problem.message);
-  if (unfit?.[1]) {
-    for (const name of unfit[1].split(", ")) put(name, "the gateway does not take this value");
-    return { at, rest: rest.join("\n") || null };
-  }
-  // "pattern: each repeat needs an end", or several of a mapping: "mapping.when is no expression; mapping.…"
-  for (const told of problem.message.split(/; (?=mapping\.)/)) {
-    const [, path, text] = /^([a-z][\w.]*)(?:: | )(.+)$/s.exec(told) ?? [];
-    const field =
-      path && (told.includes(`${path}: `) || path.startsWith("mapping.")) && fieldOf(path, fields);
-    if (field && text) at[field] = sentence(text);
-    else rest.push(sentence(told));
-  }
-  return { at, rest: rest.join("\n") || null };
+  // "pattern: each repeat needs an end"
+  const [, path, text] = /^([a-z][\w.]*): (.+)$/s.exec(problem.message) ?? [];
+  const field = path && fieldOf(path, fields);
+  if (field && text) return { at: { [field]: sentence(text) }, rest: null };
+  return { at: {}, rest: sentence(problem.message) };
 }

@@ -26,7 +26,8 @@ MOST_BYTES = 64 << 20
 GRACE_S = 3.0
 BLOCK = 2  # the exit code that stops the tool; any other failure lets it run
 USAGE = (
-    "observatory hook [--agent NAME] [--ask TOOLS] [--permissions] [--wait SECONDS] [--box SECONDS]: "
+    "observatory hook [--agent NAME] [--ask TOOLS] [--permissions] [--on-away allow|deny] [--wait SECONDS] "
+    "[--box SECONDS]: "
     "a hook of Claude Code, its JSON on stdin; `observatory claude-code install` sets it up"
 )
 
@@ -37,13 +38,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = options_of(words)
     except ValueError as exc:
-        is_gate = any(one.partition("=")[0] in ("--ask", "--permissions") for one in words)
+        is_gate = any(one.partition("=")[0] in ("--ask", "--permissions", "--on-away") for one in words)
         return _complain(f"{exc}. {USAGE}", BLOCK if is_gate else 1)
     try:
         event = read()
     except ValueError as exc:
         # Which tool it was cannot be known: with a list of tools that need approval it may be one of them.
-        return _complain(f"{exc}; nothing was recorded", BLOCK if options.ask else 1)
+        is_gate = bool(options.ask) or options.denies_away
+        return _complain(f"{exc}; nothing was recorded", BLOCK if is_gate else 1)
     return _run(event, options)
 
 
@@ -121,6 +123,9 @@ def _failed(event: events.Json, options: Options, why: str, hook: Hook | None = 
         _write(
             events.denied(event, f"It needs a person's approval, and the Observatory cannot be asked: {why}")
         )
+    elif options.denies_away and name == "PreToolUse":
+        why = f"No tool may be run while the Observatory cannot be asked: {why}"
+        _write(events.denied(event, why))
     elif is_shut and name == "PreToolUse":
         _write(
             events.denied(
@@ -159,7 +164,7 @@ def options_of(argv: Sequence[str]) -> Options:
         if name == "--permissions":
             given["permissions"] = True
             continue
-        if name not in ("--agent", "--ask", "--wait", "--box"):
+        if name not in ("--agent", "--ask", "--on-away", "--wait", "--box"):
             raise ValueError(f"{word!r} is not an option of a hook")
         value = value or next(words, "")
         if not value:
@@ -167,6 +172,10 @@ def options_of(argv: Sequence[str]) -> Options:
         match name:
             case "--agent":
                 given["agent"] = value
+            case "--on-away":
+                if value not in ("allow", "deny"):
+                    raise ValueError(f"{name} is allow or deny")
+                given["denies_away"] = value == "deny"
             case "--ask":
                 given["ask"] = (
                     *given.get("ask", ()),

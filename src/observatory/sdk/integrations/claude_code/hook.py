@@ -16,7 +16,7 @@ from observatory.protocol.identity import canonical_id
 from observatory.protocol.otel import trace_id_of_session
 from observatory.sdk.answers import Answer
 from observatory.sdk.approval import Approval
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import Door, own_door
 from observatory.sdk.errors import explain
 from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.claude_code import events, transcript
@@ -44,6 +44,8 @@ class Options(NamedTuple):
     box_s: float = BOX_S
     permissions: bool = False
     """Whether what Claude Code would ask its user is asked of a person at the Observatory instead."""
+    denies_away: bool = False
+    """Whether no tool may be run while the gateway is away."""
 
 
 class Hook:
@@ -61,11 +63,13 @@ class Hook:
                 session.count(member)
             self._agent_id = session.agent_id
         self.orders = Orders(self._agent_id)
-        self.wire = Wire(door, self._agent_id)
+        self.wire = Wire(own_door(door, self._agent_id), self._agent_id)
         self.heard_late: list[Received] = []
         self.is_shut = False
         """Whether people or a rule hold or refused it: whatever fails from here on, it does not run."""
         self.is_answered = False
+        self._is_unjudged = False
+        """Whether the tool this tells of was run without the gateway's verdict."""
         self._tool_key = str(event.get("tool_use_id") or new_id())
 
     def _claim(self, session: Session) -> bool:
@@ -137,6 +141,7 @@ class Hook:
         match self.name:
             case "PostToolUse" | "PostToolUseFailure" | "PermissionDenied":
                 tool = line.open.get(tool_use_id)
+                self._is_unjudged = tool is not None and tool.is_unjudged
                 parents = [*line.tips] if tool is None else [tool.step_id]
                 for sub in tool.subs if tool is not None else ():
                     if (gone := session.lines.pop(sub, None)) is not None:
@@ -180,6 +185,8 @@ class Hook:
         if self.name == "SessionEnd" and session.unknown:
             counts = ", ".join(f"{what}: {n}" for what, n in session.unknown.items())
             fields["tool_output_summary"] = f"not understood: {counts}"
+        if self._is_unjudged:
+            fields["gateway_away"] = True
         if self._key:
             fields["strategy_used"] = f"sub-agent {self.event.get('agent_type') or self._key}"
         if read.model is not None:
@@ -300,7 +307,14 @@ class Hook:
         if isinstance(why, NotAdmitted):
             self._retreat()
             return events.denied(self.event, f"{events.tool_of(self.event)} was not run: {why}")
-        return self._no(f"it needs a person's approval, and {why}") if self.needs_approval else {}
+        if self.needs_approval:
+            return self._no(f"it needs a person's approval, and {why}")
+        if self.options.denies_away:
+            return self._no(f"no tool may be run while the gateway is away, and {why}")
+        with self.memory.session() as session:
+            if (tool := session.line(self._key).open.get(self._tool_key)) is not None:
+                tool.is_unjudged = True
+        return {}
 
     def _verdict(self, step_id: str, until: float) -> Verdict | None:
         """What was said to it, also by who let go what had held it; None if nobody did, or all is over."""
@@ -359,7 +373,7 @@ class Hook:
             return
         text = (item.instructions or {}).get("text")
         with self.memory.orders(self.orders):
-            self.orders.hello(item.entity_id, item.paused, item.stopped, text)
+            self.orders.hello(item.entity_id, item.paused, item.stopped, text, item.paused_everywhere)
 
     def _retreat(self) -> None:
         """Nothing hangs on a request that was not granted."""

@@ -40,6 +40,8 @@ class Tool(msgspec.Struct):
     name: str
     subs: list[str] = []
     """Sub-agents it started: its outcome comes of theirs."""
+    is_unjudged: bool = False
+    """It was allowed because the gateway was away."""
 
 
 class Thread(msgspec.Struct):

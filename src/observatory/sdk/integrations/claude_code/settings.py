@@ -78,6 +78,8 @@ def _group(event: str, command: str, options: Options) -> Json:
         words.append(f"--ask={shlex.quote(','.join(options.ask))}")
     if options.permissions and event == "PermissionRequest":
         words.append("--permissions")
+    if options.denies_away and event == "PreToolUse":
+        words.append("--on-away=deny")
     if is_gate:
         words.append(f"--wait={options.wait_s:g}")
     words.append(f"--box={options.box_s:g}")

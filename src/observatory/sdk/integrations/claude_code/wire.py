@@ -41,6 +41,7 @@ class Hello(msgspec.Struct):
 
     entity_id: str | None = None
     paused: list[str] = []
+    paused_everywhere: bool = False
     stopped: bool = False
     instructions: dict[str, Any] | None = None
 

@@ -6,6 +6,7 @@ import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
 import { type ReactNode, useEffect, useId } from "react";
 import { useRecords } from "~/live/useLive";
 import { useUrl } from "~/useUrl";
+import { Guarded } from "~/widgets/Guarded";
 import { money, ms, rate } from "~/widgets/words";
 import { Certificates, CertificatesNow } from "./Certificates";
 import { CostHeat } from "./CostHeat";
@@ -62,7 +63,9 @@ function Row() {
         <section key={panel.id} className={classes.panel} aria-label={panel.name}>
           <Head panel={panel} open onClick={() => toggle(panel.id)} />
           <div className={classes.body} tabIndex={panel.still ? 0 : undefined}>
-            <panel.Body />
+            <Guarded of={panel.name}>
+              <panel.Body />
+            </Guarded>
           </div>
         </section>
       ))}
@@ -91,7 +94,9 @@ function Head({ panel, open, onClick }: { panel: PanelOf; open: boolean; onClick
         </span>
         <span>{panel.name}</span>
         <span className={classes.headline}>
-          <panel.Headline />
+          <Guarded of={panel.name} small>
+            <panel.Headline />
+          </Guarded>
         </span>
       </UnstyledButton>
     </h2>
@@ -139,7 +144,9 @@ function Tabs() {
           >
             {panel.name.split(" ")[0]}{" "}
             <span className={classes.headline}>
-              <panel.Headline />
+              <Guarded of={panel.name} small>
+                <panel.Headline />
+              </Guarded>
             </span>
           </UnstyledButton>
         ))}
@@ -152,7 +159,11 @@ function Tabs() {
         hidden={!chosen}
         tabIndex={chosen?.still ? 0 : undefined}
       >
-        {chosen && <chosen.Body />}
+        {chosen && (
+          <Guarded of={chosen.name} about={chosen.id}>
+            <chosen.Body />
+          </Guarded>
+        )}
       </div>
     </div>
   );

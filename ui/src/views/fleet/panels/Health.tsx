@@ -11,7 +11,7 @@ export const STATUS: Record<Status, { word: string; mark: string }> = {
   degraded: { word: "strained", mark: "!" },
   down: { word: "down", mark: "×" },
 };
-const PARTS = ["gateway", "bus", "database", "insight", "log"] as const;
+const PARTS = ["gateway", "bus", "database", "insight", "log", "clock"] as const;
 
 export function useHealth() {
   return useAnswer("/v1/fleet/health", {}, { every: 5_000, keep: true });

@@ -44,9 +44,9 @@ describe("the sentence of a question (S663)", () => {
 
 describe("a problem (S660)", () => {
   it("stands under its characters, also behind those a browser counts twice", () => {
-    const question = "𝔘𝔫𝔦 cost:x rest";
+    const question = "🚀🚀🚀 cost:x rest";
     expect(pointed(question, { start: 4, end: 10, sentence: "no" })).toEqual({
-      before: "𝔘𝔫𝔦 ",
+      before: "🚀🚀🚀 ",
       bad: "cost:x",
       after: " rest",
       sentence: "no",
@@ -67,7 +67,7 @@ describe("a quote (S664)", () => {
       { text: " now", marked: false },
     ]);
     const hostile = runsOf({ text: `<img onerror=x> a${String.fromCharCode(0x202e)}b`, matches: [] });
-    expect(hostile).toEqual([{ text: "<img onerror=x> a�b", marked: false }]);
+    expect(hostile).toEqual([{ text: "<img onerror=x> a⟨U+202E⟩b", marked: false }]);
   });
   it("says why it is there", () => {
     const why = { text_rank: 2, semantic_rank: 5, likeness: 0.617, words: ["refund"] };

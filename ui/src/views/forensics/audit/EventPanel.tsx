@@ -8,7 +8,7 @@ import { checkRecord } from "~/proof/event";
 import { ProofBadge } from "~/proof/ProofBadge";
 import type { AuditEvent } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
-import { inertNamed } from "~/widgets/inert";
+import { inert } from "~/widgets/inert";
 import { Json } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Shown } from "~/widgets/Panel";
@@ -76,7 +76,7 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
         <p className={classes.bent} role="alert">
           {bent}
         </p>
-        <pre className={classes.raw}>{inertNamed(text)}</pre>
+        <pre className={classes.raw}>{inert(text)}</pre>
       </>
     );
   const read = readEvent(event);

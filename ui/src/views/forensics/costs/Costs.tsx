@@ -194,7 +194,7 @@ export function Costs() {
             <Empty command='curl -s "$URL/v1/costs?by=agent" -H "Authorization: Bearer $KEY"'>
               {session || agent
                 ? "Nothing was spent there in this time. Choose a longer one."
-                : `Nothing was spent in ${SPAN_WORDS[span]}. A step costs its state_delta.cost, or what cumulative_session_cost has grown; the same on the terminal:`}
+                : `Nothing was spent in ${SPAN_WORDS[span]}. A step costs its state_delta.cost or what cumulative_session_cost has grown, whichever is more; the same on the terminal:`}
             </Empty>
           )}
           {told && order.lines.length > 0 && (

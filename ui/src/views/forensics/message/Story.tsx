@@ -1,6 +1,6 @@
 // The blocks of a story. Text of strangers: shown inert, and of a very long one the beginning until asked for more.
 import { useState } from "react";
-import { beginning, inertNamed } from "~/widgets/inert";
+import { beginning, inert } from "~/widgets/inert";
 import { Json, pretty } from "~/widgets/Json";
 import classes from "./Message.module.css";
 import { type Block, hrefOf } from "./story";
@@ -59,13 +59,13 @@ function Inside({ block }: { block: Block }) {
             // biome-ignore lint/suspicious/noArrayIndexKey: one source may be named twice
             <li key={n}>
               {hrefOf(uri) ? (
-                <a href={hrefOf(uri) ?? undefined} target="_blank" rel="noreferrer" title={inertNamed(uri)}>
-                  {inertNamed(label)}
+                <a href={hrefOf(uri) ?? undefined} target="_blank" rel="noreferrer" title={inert(uri)}>
+                  {inert(label)}
                 </a>
               ) : (
-                <span className="mono">{inertNamed(label === uri ? uri : `${label} ${uri}`)}</span>
+                <span className="mono">{inert(label === uri ? uri : `${label} ${uri}`)}</span>
               )}{" "}
-              {type && <span className={classes.faint}>{inertNamed(type)}</span>}
+              {type && <span className={classes.faint}>{inert(type)}</span>}
             </li>
           ))}
         </ul>
@@ -102,7 +102,7 @@ function Long({ text, most = LONG }: { text: string; most?: number }) {
   const cut = beginning(text, shown);
   return (
     <>
-      {inertNamed(cut.text)}
+      {inert(cut.text)}
       {cut.left > 0 && (
         <>
           …{" "}
@@ -120,7 +120,7 @@ function LongJson({ value, title }: { value: unknown; title: string }) {
   const cut = beginning(pretty(value), shown);
   return (
     <>
-      <Json value={inertNamed(cut.text)} label={title} />
+      <Json value={inert(cut.text)} label={title} />
       {cut.left > 0 && (
         <button type="button" className={classes.more} onClick={() => setShown(shown + MORE)}>
           {cut.left.toLocaleString("en")} more characters

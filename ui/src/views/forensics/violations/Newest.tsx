@@ -18,6 +18,8 @@ export function Newest({ items }: { items: readonly ViolationItem[] }) {
               <Link to="/registry/$agentId" params={{ agentId: one.agent_id }}>
                 {one.agent_id}
               </Link>
+            ) : one.count > 1 ? (
+              "several agents"
             ) : (
               "could not be read"
             )}
@@ -25,7 +27,10 @@ export function Newest({ items }: { items: readonly ViolationItem[] }) {
               {one.capability_version ?? "no version"} · <Ago at={one.at} />
             </span>
           </span>
-          <span className={classes.reason}>{inert(one.reason)}</span>
+          <span className={classes.reason}>
+            {one.count > 1 ? `${one.count} × ` : ""}
+            {inert(one.reason)}
+          </span>
           <span className={classes.faint}>
             event #{one.sequence_number}, <Id id={one.raw_payload_hash} length={18} />
           </span>

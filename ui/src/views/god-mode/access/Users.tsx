@@ -1,7 +1,7 @@
 // One user: role, sign-in link, disable; and a new one. Each change says beforehand what it gives and takes.
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { changeRole, createUser, disableUser, loginLink } from "~/acts/access";
+import { changeRole, createUser, disableUser } from "~/acts/access";
 import type { Problem } from "~/api/client";
 import { askAgain } from "~/api/questions";
 import type { KeyItem, UserItem } from "~/protocol/openapi";
@@ -87,6 +87,9 @@ export function Close({ onClick }: { onClick: () => void }) {
   );
 }
 
+/** As the terminal takes it without quotes. */
+const plain = ({ name, user_id }: UserItem) => (/^[\w.@-]+$/.test(name) ? name : user_id);
+
 export function User({
   user,
   keys,
@@ -100,7 +103,6 @@ export function User({
   const [role, setRole] = useState<Role>(user.role as Role);
   const [isAsking, setAsking] = useState(false);
   const [stale, setStale] = useState<string | null>(null);
-  const [, put] = useOnce();
   const name = user.display_name || user.name;
   const mine = keys.filter((one) => one.user_id === user.user_id && !one.revoked_at).length;
   const refused = (problem: Problem) => {
@@ -108,15 +110,6 @@ export function User({
     setStale(problem.message);
     askAgain("/v1/users");
     return true;
-  };
-  const link = async () => {
-    const made = await loginLink(user);
-    if (made)
-      put({
-        title: `Sign-in link of ${name}`,
-        secret: made.url,
-        says: "Whoever opens it is signed in as them.",
-      });
   };
   return (
     <Panel title={name} aside={<Close onClick={onClose} />}>
@@ -157,9 +150,6 @@ export function User({
               </Sure>
             )}
             <div className={classes.buttons}>
-              <Button size="compact-sm" variant="default" onClick={() => void link()}>
-                Make a sign-in link
-              </Button>
               <Button
                 size="compact-sm"
                 variant="default"
@@ -171,6 +161,10 @@ export function User({
                 Disable…
               </Button>
             </div>
+            <p className={classes.says}>
+              A link that signs in {user.name} once is made with a key, not by a browser, on the gateway's
+              machine: <code>observatory login --user {plain(user)}</code>
+            </p>
             {isAsking && (
               <Sure
                 does={`Disable ${user.name}`}

@@ -11,6 +11,14 @@ import { counted, faultOf, type Meant, previewOf, readMeant, type Scope, whatOf 
 
 const NAMED = 18;
 
+/** What can be chosen in each scope. */
+const NAMES_OF: Record<Scope, (one: AgentItem) => string | null> = {
+  global: () => null,
+  class: (one) => one.agent_type,
+  cluster: (one) => one.cluster_id,
+  agent: (one) => one.agent_id,
+};
+
 interface Props {
   reason: string;
   busy: boolean;
@@ -26,9 +34,7 @@ export function Choose({ reason, busy, onReason, onArm }: Props) {
   const fault = faultOf(meant, reason);
   const choices = useMemo(() => {
     const items = asked.data?.items ?? [];
-    return meant.scope === "class"
-      ? counted(items, (one) => one.agent_type)
-      : counted(items, (one) => one.cluster_id);
+    return counted(items, NAMES_OF[meant.scope]);
   }, [asked.data, meant.scope]);
   const isListed = choices.some(([name]) => name === meant.target);
   return (
@@ -41,6 +47,7 @@ export function Choose({ reason, busy, onReason, onArm }: Props) {
             { value: "global", label: "Everything" },
             { value: "class", label: "A class" },
             { value: "cluster", label: "A cluster" },
+            { value: "agent", label: "An agent" },
           ]}
           value={meant.scope}
           onChange={(scope) => setUrl({ scope: scope === "global" ? null : (scope as Scope), target: null })}
@@ -48,7 +55,7 @@ export function Choose({ reason, busy, onReason, onArm }: Props) {
         {meant.scope !== "global" && (
           <NativeSelect
             size="xs"
-            aria-label={meant.scope === "class" ? "Which class" : "Which cluster"}
+            aria-label={`Which ${meant.scope}`}
             value={meant.target}
             onChange={(event) => setUrl({ target: event.currentTarget.value })}
           >

@@ -22,6 +22,7 @@ import {
   stepOf,
   type Throw as Thrown,
   unfinished,
+  warningOf,
   whatOf,
   wordOf,
 } from "./throwing";
@@ -178,6 +179,7 @@ function Confirm({ armed, step, typed, busy, onType, onYes, onNo }: Confirming) 
   const word = wordOf(armed, tenant, step);
   const isRight = typed.trim() === word;
   const agents = `${armed.agents} ${armed.agents === 1 ? "agent" : "agents"}`;
+  const warning = warningOf(armed);
   const sessions = `${armed.sessions} ${armed.sessions === 1 ? "session" : "sessions"}`;
   return (
     <form
@@ -201,6 +203,11 @@ function Confirm({ armed, step, typed, busy, onType, onYes, onNo }: Confirming) 
         )}{" "}
         <Left until={armed.expires_at} />, then it lapses by itself.
       </p>
+      {warning && (
+        <p className={classes.trouble} role="alert">
+          ! {warning}
+        </p>
+      )}
       <label className={classes.typed}>
         <span>
           Type <b>{word}</b> to confirm

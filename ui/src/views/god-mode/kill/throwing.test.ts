@@ -10,6 +10,7 @@ import {
   readThrow,
   stepOf,
   unfinished,
+  warningOf,
   wordOf,
 } from "./throwing";
 
@@ -21,6 +22,7 @@ const armed: Armed = {
   token: "t",
   confirmed: false,
   expires_at: "2026-11-16T12:02:00Z",
+  known: true,
   agents: 2,
   sessions: 1,
 };
@@ -48,6 +50,10 @@ describe("where a kill-switch stands", () => {
     expect(stepOf(mine, items, NOW)).toBe(step);
   });
 
+  it("is said to stop nobody where no agent has that name", () => {
+    expect(warningOf(armed)).toBeNull();
+    expect(warningOf({ ...armed, known: false })).toMatch(/No agent has the type writer: this stops nobody/);
+  });
   it("is said plainly to whoever was signed out in the middle", () => {
     expect(unfinished(armed, "first")).toMatch(/class writer was NOT thrown: it waits for both/);
     expect(unfinished(armed, "second")).toMatch(/NOT thrown: it waits for its second/);
@@ -69,6 +75,7 @@ it("keeps what was typed, and takes nonsense for nothing", () => {
   expect(readThrow("{")).toEqual(NOTHING);
   expect(readThrow(null)).toEqual(NOTHING);
   expect(readMeant("class", "writer")).toEqual({ scope: "class", target: "writer" });
+  expect(readMeant("agent", "ada")).toEqual({ scope: "agent", target: "ada" });
   expect(readMeant("cluster", undefined)).toEqual({ scope: "cluster", target: "" });
   expect(readMeant("planet", "x")).toEqual({ scope: "global", target: "" });
 });
@@ -87,6 +94,7 @@ it("asks for two different words", () => {
 it.each([
   [{ scope: "class", target: "" } as const, "why", /Choose a class/],
   [{ scope: "cluster", target: "" } as const, "why", /Choose a cluster/],
+  [{ scope: "agent", target: "" } as const, "why", /Choose an agent/],
   [{ scope: "global", target: "" } as const, "  ", /Say why/],
   [{ scope: "global", target: "" } as const, "x".repeat(1_001), /1,000/],
   [{ scope: "global", target: "" } as const, "a\u0007b", /control/],
@@ -109,6 +117,7 @@ it("tells beforehand who will pause and who stays", () => {
     1,
   ]);
   expect(names(previewOf({ scope: "cluster", target: "eu" }, agents).pauses)).toEqual(["w1", "p1", "x"]);
+  expect(names(previewOf({ scope: "agent", target: "p1" }, agents).pauses)).toEqual(["p1"]);
   expect(previewOf({ scope: "global", target: "" }, agents).kinds).toEqual([
     ["writer", 2],
     ["planner", 1],

@@ -2,7 +2,7 @@
 // gateway decides (ruling 26); this only never claims more than it knows. Pure.
 import type { AgentItem, ArmedKillSwitch, KillSwitchItem } from "~/protocol/openapi";
 
-export type Scope = "global" | "class" | "cluster";
+export type Scope = "global" | "class" | "cluster" | "agent";
 export interface Meant {
   scope: Scope;
   target: string;
@@ -14,6 +14,8 @@ export interface Armed extends Meant {
   /** The first confirmation was answered. */
   confirmed: boolean;
   expires_at: string;
+  /** An agent has that name. */
+  known: boolean;
   agents: number;
   sessions: number;
 }
@@ -40,7 +42,7 @@ export function readThrow(text: string | null): Throw {
 }
 
 export function readMeant(scope: string | undefined, target: string | undefined): Meant {
-  if (scope === "class" || scope === "cluster") return { scope, target: target ?? "" };
+  if (scope === "class" || scope === "cluster" || scope === "agent") return { scope, target: target ?? "" };
   return { scope: "global", target: "" };
 }
 
@@ -52,6 +54,7 @@ export function armedOf(answer: ArmedKillSwitch): Armed {
     token: answer.token,
     confirmed: false,
     expires_at: answer.expires_at ?? "",
+    known: answer.would_hold.known,
     agents: answer.would_hold.agents,
     sessions: answer.would_hold.sessions,
   };
@@ -74,7 +77,14 @@ export function stepOf(
 
 export function whatOf({ scope, target }: Meant): string {
   if (scope === "global") return "everything in this tenant";
-  return scope === "class" ? `class ${target}` : `cluster ${target}`;
+  return `${scope} ${target}`;
+}
+
+/** Of a name that no agent has: a kill-switch for it would look as if something had been stopped. */
+export function warningOf(armed: Armed): string | null {
+  if (armed.known) return null;
+  const noun = { global: "", class: "type", cluster: "cluster", agent: "name" }[armed.scope];
+  return `No agent has the ${noun} ${armed.target}: this stops nobody, only agents of that ${noun} that may come. Check the spelling.`;
 }
 
 /** What is typed for the first and for the second confirmation: never nothing, also while the tenant is unknown. */
@@ -110,6 +120,7 @@ function hasControls(text: string): boolean {
 export function faultOf({ scope, target }: Meant, reason: string): string | null {
   if (scope === "class" && !target) return "Choose a class.";
   if (scope === "cluster" && !target) return "Choose a cluster.";
+  if (scope === "agent" && !target) return "Choose an agent.";
   if (!reason.trim()) return "Say why: everybody sees the reason, and the record keeps it.";
   if (reason.length > 1_000) return "A reason has at most 1,000 characters.";
   if (hasControls(reason)) return "A reason holds no control characters.";
@@ -126,6 +137,7 @@ export interface Preview {
 
 export function inScope({ scope, target }: Meant, agent: AgentItem): boolean {
   if (scope === "global") return true;
+  if (scope === "agent") return agent.agent_id === target || agent.entity_id === target;
   return (scope === "class" ? agent.agent_type : agent.cluster_id) === target;
 }
 

@@ -1,10 +1,12 @@
 // A job made or changed. What is typed is kept until it is saved or thrown away, whatever happens meanwhile: a
 // sign-in that ended, another job looked at, somebody who was faster.
+
 import { Autocomplete, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { changeJob, createJob } from "~/acts/jobs";
 import type { Problem } from "~/api/client";
 import { askAgain, useAnswer } from "~/api/questions";
+import { ZONE } from "~/locale";
 import type { JobItem } from "~/protocol/openapi";
 import { Panel } from "~/widgets/Panel";
 import { useWhyNot } from "~/widgets/people";
@@ -31,9 +33,7 @@ interface Props {
 }
 
 export function JobForm({ job, gone = false, end }: Props) {
-  const [{ draft, was }, keep] = useKept(`job ${job?.job_id ?? "new"}`, job, draftOf, () =>
-    fresh(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC"),
-  );
+  const [{ draft, was }, keep] = useKept(`job ${job?.job_id ?? "new"}`, job, draftOf, () => fresh(ZONE));
   const [tried, setTried] = useState(false);
   const [told, setTold] = useState<Faults>({});
   const [busy, setBusy] = useState(false);

@@ -1,16 +1,18 @@
 // The cron line and its zone, explained while they are typed: in words, its next five times in that zone, or
 // what is wrong and where. The gateway explains; nothing here knows what a line means.
+
 import { Autocomplete, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type Problem, send } from "~/api/client";
+import { zones } from "~/locale";
 import type { Previewed } from "~/protocol/openapi";
 import { useNow } from "~/widgets/now";
 import { fieldsOf, NAMES, pointAt, underline } from "./cron";
 import classes from "./When.module.css";
 import { until } from "./words";
 
-const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
+const ZONES = zones();
 
 interface Props {
   cron: string;

@@ -11,6 +11,7 @@ import { useDraft } from "~/widgets/drafts";
 import { type Exact, useExact } from "~/widgets/exact";
 import { Ago } from "~/widgets/Figures";
 import { ExactBytes, GateCard } from "~/widgets/GateCard";
+import { escaped } from "~/widgets/inert";
 import { closed, opened } from "~/widgets/opened";
 import { Empty, Shown } from "~/widgets/Panel";
 import { gateOfHold } from "~/widgets/waiting";
@@ -157,7 +158,7 @@ function Rewrite({ hold, onClose }: { hold: HoldItem; onClose: () => void }) {
 function Editor({ hold, content, onClose }: { hold: HoldItem; content: Exact; onClose: () => void }) {
   const message = useMemo(() => readObject(content.text), [content.text]);
   const original = "value" in message ? message.value : {};
-  const shown = "value" in message ? JSON.stringify(opened(original), null, 2) : content.pretty;
+  const shown = escaped("value" in message ? JSON.stringify(opened(original), null, 2) : content.pretty);
   const [kept, setKept] = useDraft(`rewrite ${hold.message_id}`);
   const draft = kept ?? shown;
   const [refused, setRefused] = useState<Problem | null>(null);

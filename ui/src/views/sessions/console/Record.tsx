@@ -13,7 +13,7 @@ import { pretty } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
 import { Empty, Shown } from "~/widgets/Panel";
 import classes from "./Record.module.css";
-import { COMMANDS, canUndo } from "./standing";
+import { acknowledged, COMMANDS, canUndo } from "./standing";
 
 interface Listed {
   asked: { data: unknown; error: Problem | null; isPending: boolean; refetch: () => unknown };
@@ -98,7 +98,7 @@ export function Record({ asked, items, holds, denied }: Listed) {
 function State({ item }: { item: InterventionItem }) {
   if (item.reversed_at) return <Tag tone="idle">taken back</Tag>;
   if (item.confirmed_at) return <Tag tone="good">confirmed</Tag>;
-  if (item.acknowledged_at) return <Tag tone="active">acknowledged</Tag>;
+  if (item.acknowledged_at) return <Tag tone="active">{acknowledged(item.proven)}</Tag>;
   if (["pause", "inject", "cancel"].includes(item.command)) return <Tag tone="blocked">requested</Tag>;
   return <Tag tone="good">done</Tag>;
 }

@@ -23,6 +23,7 @@ function command(told: Partial<InterventionItem> = {}): InterventionItem {
     operator_id: "user:me",
     issued_at: AT,
     acknowledged_at: null,
+    proven: null,
     confirmed_at: null,
     reversed_at: null,
     confirmation: "requested",
@@ -44,8 +45,13 @@ describe("a pause", () => {
       ["confirmed", false],
     ]);
   });
+  it("says whether its acknowledgement is proven", () => {
+    const pause = command({ acknowledged_at: AT, proven: false });
+    expect(stagesOf(pause)[1]).toMatchObject({ word: "acknowledged (unproven)", at: AT });
+    expect(stagesOf({ ...pause, proven: true })[1].word).toBe("acknowledged");
+  });
   it("learns of its states from the live graph before the list is asked again", () => {
-    const live = { id: "int_1", acknowledged_at: AT, confirmed_at: AT, reversed_at: null };
+    const live = { id: "int_1", acknowledged_at: AT, proven: null, confirmed_at: AT, reversed_at: null };
     const { items, missing } = together([command()], [live, { ...live, id: "int_2" }]);
     expect(items[0]?.confirmed_at).toBe(AT);
     expect(missing).toBe(true);

@@ -7,6 +7,7 @@ import { span } from "~/widgets/words";
 export interface LiveCommand {
   id: string;
   acknowledged_at: string | null;
+  proven: boolean | null;
   confirmed_at: string | null;
   reversed_at: string | null;
 }
@@ -24,13 +25,14 @@ export function together(
     const acknowledged_at = item.acknowledged_at ?? now.acknowledged_at;
     const confirmed_at = item.confirmed_at ?? now.confirmed_at;
     const reversed_at = item.reversed_at ?? now.reversed_at;
-    return { ...item, acknowledged_at, confirmed_at, reversed_at };
+    const proven = item.proven ?? now.proven;
+    return { ...item, acknowledged_at, proven, confirmed_at, reversed_at };
   });
   return { items: items.sort((a, b) => b.sequence_number - a.sequence_number), missing: known.size > 0 };
 }
 
 export interface Stage {
-  word: "requested" | "acknowledged" | "confirmed";
+  word: "requested" | "acknowledged" | "acknowledged (unproven)" | "confirmed";
   at: string | null;
   means: string;
 }
@@ -44,9 +46,21 @@ export function pauseInForce(items: readonly InterventionItem[], agent: string):
 export function stagesOf(pause: InterventionItem): [Stage, Stage, Stage] {
   return [
     { word: "requested", at: pause.issued_at, means: "the gateway holds what it sends" },
-    { word: "acknowledged", at: pause.acknowledged_at, means: "the agent has said that it knows" },
+    {
+      word: acknowledged(pause.proven),
+      at: pause.acknowledged_at,
+      means: pause.proven === false ? UNPROVEN : "the agent has said that it knows",
+    },
     { word: "confirmed", at: pause.confirmed_at, means: "it has kept still since" },
   ];
+}
+
+export const UNPROVEN =
+  "any key of an agent could have said that it knows: `observatory keys bind` gives it a key of its own";
+
+/** What an acknowledgement is worth: without a key or certificate of the agent's own it proves nothing. */
+export function acknowledged(proven: boolean | null | undefined): Stage["word"] {
+  return proven === false ? "acknowledged (unproven)" : "acknowledged";
 }
 
 const PATIENCE_MS = 5_000;

@@ -2,6 +2,7 @@
 import { Handle, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 import { money } from "~/widgets/words";
+import { acknowledged } from "../console/standing";
 import type { Run } from "./collapse";
 import classes from "./Dag.module.css";
 import type { Command } from "./graph";
@@ -57,7 +58,7 @@ export function saidCommand(command: Command): string {
     : command.confirmed_at
       ? ", confirmed"
       : command.acknowledged_at
-        ? ", acknowledged"
+        ? `, ${acknowledged(command.proven)}`
         : "";
   return `${command.command} by ${command.operator_id}${end}`;
 }

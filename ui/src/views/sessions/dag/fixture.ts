@@ -46,6 +46,7 @@ export function command(id: string, number: number): Command {
     after_hash: null,
     at: new Date(1_700_000_000_000 + number * 1000).toISOString(),
     acknowledged_at: null,
+    proven: null,
     confirmed_at: null,
     reversed_at: null,
   };

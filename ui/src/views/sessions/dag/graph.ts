@@ -46,6 +46,7 @@ export interface Command {
   after_hash: string | null;
   at: string;
   acknowledged_at: string | null;
+  proven: boolean | null;
   confirmed_at: string | null;
   reversed_at: string | null;
 }

@@ -5,6 +5,7 @@ import { Json } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
 import { useNames } from "~/widgets/people";
 import { ms, short } from "~/widgets/words";
+import { acknowledged } from "../console/standing";
 import { GateHere } from "./Gate";
 import type { Lit } from "./lit";
 import { Notes, ReviewStep } from "./Notes";
@@ -176,6 +177,8 @@ function Did({ told }: { told: Told }) {
   );
 }
 
+const UNJUDGED = "none: it was done while the gateway was away";
+
 function Spent({ told, branch }: { told: Told; branch: number }) {
   const rows: [string, ReactNode][] = [
     ["this step", <Money key="c" dollars={told.cost} />],
@@ -190,6 +193,7 @@ function Spent({ told, branch }: { told: Told; branch: number }) {
     ],
     ["entropy", told.entropy_score?.toFixed(2) ?? "–"],
     ["strategy", told.reasoning.strategy ?? "–"],
+    ...(told.gateway_away ? ([["verdict", UNJUDGED]] as [string, ReactNode][]) : []),
     ["model", [told.provider, told.model].filter(Boolean).join(" · ") || "–"],
     ["version", told.capability_version ?? "–"],
   ];
@@ -232,7 +236,7 @@ function Intervened({ told }: { told: Told }) {
               : one.confirmed_at
                 ? ", confirmed"
                 : one.acknowledged_at
-                  ? ", acknowledged"
+                  ? `, ${acknowledged(one.proven)}`
                   : ""}
             {one.before_hash && one.after_hash && (
               <>

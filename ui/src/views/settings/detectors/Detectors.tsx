@@ -18,7 +18,7 @@ export function Detectors() {
   return (
     <Section
       title="Detectors"
-      lead="Two detectors look at every step: the score of repeated steps in a session, and the pattern of calls of one agent. What is saved counts for the next message."
+      lead="Three detectors look at every step: the score of repeated steps in a session, the pattern of calls of one agent, and known prompt injections. What is saved counts for the next message."
     >
       <Shown asked={asked} rows={8}>
         {(answer) => <Knobs answer={answer} />}
@@ -70,6 +70,12 @@ function Knobs({ answer }: { answer: DetectorAnswer }) {
           name="loops.polling_tools"
           label="Tools that may repeat"
           means="Called again and again without being a loop; * at the end of a word matches any rest."
+        />
+        <h2 className={own.title}>Prompt injections</h2>
+        <Tick
+          form={form}
+          name="injections.on"
+          label="Look for known prompt injections in what agents are given"
         />
         {others.length > 0 && (
           <p className={classes.says}>

@@ -10,14 +10,21 @@ const SAVED: DetectorAnswer = {
   discrepancy_gap: 0.4,
   stuck_s: 600,
   loops: { on: true, rounds: 5, cycle_rounds: 4, likeness_pct: 50, calm_steps: 3, polling_tools: ["sleep"] },
+  injections: { on: true, off: [] },
 };
 
 test("only what was changed is sent, and what it was can be put back", () => {
   expect(readDetectors(valuesOf(SAVED), SAVED)).toEqual({ changes: {}, before: {}, faults: null });
-  const values = { ...valuesOf(SAVED), loop_below: "0.3", "loops.rounds": "6", stuck_s: "1 h" };
+  const values = {
+    ...valuesOf(SAVED),
+    loop_below: "0.3",
+    "loops.rounds": "6",
+    "injections.on": false,
+    stuck_s: "1 h",
+  };
   expect(readDetectors(values, SAVED)).toEqual({
-    changes: { loop_below: 0.3, loops: { rounds: 6 }, stuck_s: 3_600 },
-    before: { loop_below: 0.25, loops: { rounds: 5 }, stuck_s: 600 },
+    changes: { loop_below: 0.3, loops: { rounds: 6 }, injections: { on: false }, stuck_s: 3_600 },
+    before: { loop_below: 0.25, loops: { rounds: 5 }, injections: { on: true }, stuck_s: 600 },
     faults: null,
   });
 });

@@ -63,11 +63,12 @@ export const FIGURES: Record<
 };
 
 export function valuesOf(answer: DetectorAnswer): Values {
-  const { loops = {} } = answer;
+  const { loops = {}, injections = {} } = answer;
   const values: Values = {
     stuck_s: spanText(answer.stuck_s ?? 600),
     "loops.on": loops.on ?? true,
     "loops.polling_tools": loops.polling_tools ?? [],
+    "injections.on": injections.on ?? true,
   };
   for (const name of Object.keys(FIGURES)) values[name] = String(found(answer, name) ?? "");
   return values;
@@ -76,7 +77,7 @@ export function valuesOf(answer: DetectorAnswer): Values {
 function found(answer: DetectorAnswer, name: string): unknown {
   const [first, second] = name.split(".");
   return second
-    ? (answer.loops as Record<string, unknown> | undefined)?.[second]
+    ? (answer[first as "injections" | "loops"] as Record<string, unknown> | undefined)?.[second]
     : (answer as Record<string, unknown>)[first ?? ""];
 }
 
@@ -91,6 +92,7 @@ export function readDetectors(
   const wanted: Record<string, unknown> = {
     "loops.on": values["loops.on"],
     "loops.polling_tools": values["loops.polling_tools"],
+    "injections.on": values["injections.on"],
     stuck_s: secondsOf(String(values.stuck_s)),
   };
   if (wanted.stuck_s === null || Number(wanted.stuck_s) < 1) faults.stuck_s = "A time such as 10 min.";

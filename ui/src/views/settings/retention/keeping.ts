@@ -32,7 +32,7 @@ export function loses(was: number | null, days: number | null, thoughts: boolean
 export function lossSentence(hits: number, capped: boolean): string {
   if (hits === 0) return "Nothing is that old yet: the first is shredded when it comes of age.";
   const minutes = Math.ceil(hits / A_MINUTE);
-  const many = `${capped ? "at least " : ""}${new Intl.NumberFormat("en").format(hits)}`;
+  const many = `${capped ? "at least " : ""}${hits.toLocaleString("en")}`;
   const lasts = minutes <= 1 ? "within two minutes" : `over some ${minutes} minutes, the oldest first`;
   return `${many} archived ${hits === 1 ? "message loses its" : "messages lose their"} content ${lasts}.`;
 }

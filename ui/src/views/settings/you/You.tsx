@@ -11,6 +11,7 @@ import { Danger } from "../parts/Danger";
 import classes from "../parts/Parts.module.css";
 import { Section } from "../parts/Section";
 import { SavedViews } from "./SavedViews";
+import { SignIns } from "./SignIns";
 
 const DOES: Record<string, string> = {
   read: "look at everything",
@@ -36,6 +37,7 @@ export function You() {
           <Who />
         </Panel>
       </div>
+      <SignIns />
       <SavedViews />
     </Section>
   );

@@ -1,0 +1,249 @@
+"""Refusals that are only counted, and quotas of agents, on both databases: the clock is the test's own."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from observatory.api.ingest import Ingest
+from observatory.cli.state_check import check
+from observatory.daemons import refusals as counted
+from observatory.daemons.home import Watch
+from observatory.gateway import access, interventions, jobs, release
+from observatory.ledger.canonical import jcs
+from observatory.state import HOME_TENANT, Principal, Submission, Verdict
+from tests.contract.conftest import House
+from tests.samples import decision_log, envelope
+
+SECOND = 1_000_000_000
+Row = dict[str, Any]
+
+
+def key(name: str = "key_agent", **more: Any) -> Principal:
+    return Principal(tenant_id=HOME_TENANT, role="agent", key_id=name, **more)
+
+
+def judged(house: House, who: Principal, body: bytes) -> Submission | Verdict:
+    endpoint = Ingest(SimpleNamespace(settings=SimpleNamespace(message_bytes=1 << 20)))  # type: ignore[arg-type]
+    return endpoint.judge(who, house.now(), None, body)
+
+
+def breaks(house: House, count: int, who: Principal | None = None, start: int = 0) -> list[Verdict]:
+    """So many lines in one batch, each with a fault and content of its own."""
+    items = []
+    for number in range(start, start + count):
+        log = decision_log(identity={"agent_id": f"wrong-{number}"}, cognition={"intent": 7})
+        made = judged(house, who or key(), json.dumps(log).encode())
+        assert not isinstance(made, Verdict)
+        items.append(made)
+    return house.submit(*items)
+
+
+def bodies(house: House, *kinds: str) -> list[Row]:
+    found = [json.loads(event.record)["body"] for event in house.trail_of()]
+    return [body for body in found if body["event_type"] in kinds]
+
+
+def tells(house: House, at_ns: int | None = None) -> list[Row]:
+    """After the gateway has looked for minutes that are over: the summaries on record."""
+    if at_ns is not None:
+        house.wait(at_ns)
+
+    async def submit(tenant_id: str, items: list[Submission]) -> list[Verdict]:
+        waiting.extend(items)
+        return []
+
+    waiting: list[Submission] = []
+    home = SimpleNamespace(
+        store=house.store,
+        committer=SimpleNamespace(submit=submit),
+        principal_of_house=lambda tenant_id: house.admin(tenant_id),
+    )
+    house.read(counted.due(home, Watch(house.store), house.now()))
+    if waiting:
+        house.submit(*waiting)
+    return bodies(house, "refusals_counted")
+
+
+def root_of(leaves: list[bytes]) -> str:
+    """RFC 6962 §2.1, written anew."""
+    hashes = [sha256(b"\0" + leaf).digest() for leaf in leaves]
+
+    def mth(some: list[bytes]) -> bytes:
+        if len(some) == 1:
+            return some[0]
+        split = 1
+        while split * 2 < len(some):
+            split *= 2
+        return sha256(b"\1" + mth(some[:split]) + mth(some[split:])).digest()
+
+    return f"sha256:{mth(hashes).hex()}"
+
+
+def test_ten_violations_a_minute_are_recorded_in_full_and_the_rest_by_count_and_root_s1160(
+    house: House,
+) -> None:
+    """S1160: the answers stay whole; whoever kept them can work out the root; the next minute begins anew."""
+    answers = breaks(house, 25)
+    assert [verdict.code for verdict in answers] == [422] * 25
+    assert len({verdict.answer.raw_payload_hash for verdict in answers}) == 25
+    assert len(bodies(house, "schema_violation")) == 10
+    assert tells(house) == [], "its minute is not over"
+    breaks(house, 5, start=25)
+    (told,) = tells(house, 61 * SECOND)
+    assert (told["refused"], told["reason"], told["count"], told["in_full"]) == (
+        "schema_violation",
+        "schema_violation",
+        20,
+        10,
+    )
+    assert told["key_id"] == "key_agent" and told["since"] < told["until"]
+    assert tells(house, 61 * SECOND) == [told], "told once"
+    breaks(house, 3)
+    assert len(bodies(house, "schema_violation")) == 13
+
+
+def test_the_root_over_counted_refusals_is_checked_with_the_answers_alone_s1160(house: House) -> None:
+    """S1160: its leaves are the RFC 8785 bytes of what each would have said."""
+    answers = breaks(house, 17)
+    reason = bodies(house, "schema_violation")[0]["violation_reason"]
+    version = bodies(house, "schema_violation")[0]["capability_version"]
+    (told,) = tells(house, 61 * SECOND)
+    leaves = [
+        jcs(
+            {
+                "event_type": "schema_violation",
+                "summary": f"refused a message of wrong-{number}",
+                "detail": {
+                    "agent_id": f"wrong-{number}",
+                    "capability_version": version,
+                    "violation_reason": reason,
+                    "raw_payload_hash": answers[number].answer.raw_payload_hash,
+                },
+            }
+        )
+        for number in range(10, 17)
+    ]
+    assert told["root"] == root_of(leaves)
+
+
+def test_counted_violations_make_no_ghosts_and_still_mark_agents_that_are_known_s1161(house: House) -> None:
+    """S1161, S31: thousands of names in one request are not thousands of rows that nobody can delete."""
+    breaks(house, 40)
+    agents = house.read(house.store.rows(HOME_TENANT, "agents"))
+    assert len(agents) == 10
+    house.send(decision_log(identity={"agent_id": "wrong-39"}))
+    breaks(house, 40)
+    (marked,) = house.read(house.store.rows(HOME_TENANT, "agents", agent_id="wrong-39"))
+    assert marked["violation_ns"] is not None
+
+
+def test_keys_and_reasons_are_counted_by_themselves_and_by_all_gateways_together_s1160(house: House) -> None:
+    """S1160: the count is a row: another process, or the same after kill -9, goes on from it."""
+    breaks(house, 8)
+    house.reopen()
+    breaks(house, 8)
+    breaks(house, 3, key("key_other"))
+    lines = [judged(house, key(), b"not json at all") for _ in range(3)]
+    house.submit(*(line for line in lines if not isinstance(line, Verdict)))
+    assert len(bodies(house, "schema_violation")) == 10 + 3 + 3
+    (told,) = tells(house, 61 * SECOND)
+    assert (told["count"], told["key_id"]) == (6, "key_agent")
+
+
+def test_refused_reads_and_messages_in_anothers_name_are_counted_too_s1160(house: House) -> None:
+    """S1160: security violations and denied permissions, found only after the message was looked at."""
+    bound = key("key_bound", agent_id="mine")
+    forged = [
+        judged(house, bound, json.dumps(decision_log(identity={"agent_id": f"theirs-{n}"})).encode())
+        for n in range(30)
+    ]
+    answers = house.submit(*(one for one in forged if not isinstance(one, Verdict)))
+    assert [verdict.code for verdict in answers] == [403] * 30
+    for _ in range(30):
+        assert house.submit(access.denied(bound, "read", house.now()))[0].code == 403
+    assert len(bodies(house, "security_violation")) == 10
+    assert len(bodies(house, "permission_denied")) == 10
+    told = {(row["refused"], row["reason"]): row["count"] for row in tells(house, 61 * SECOND)}
+    assert told == {("security_violation", "sender_mismatch"): 20, ("permission_denied", "read"): 20}
+    severities = {
+        json.loads(event.record)["severity_number"]
+        for event in house.trail_of()
+        if b'"refusals_counted"' in event.record
+    }
+    assert severities == {13, 21}, "as severe as what it counts"
+
+
+def test_a_minute_that_is_over_is_told_before_the_next_refusal_s1160(house: House) -> None:
+    """S1160: also by the refusal that begins the next one, and whichever way the clock was set."""
+    breaks(house, 12)
+    house.wait(61 * SECOND)
+    breaks(house, 1)
+    assert [row["count"] for row in bodies(house, "refusals_counted")] == [2]
+    breaks(house, 20)
+    assert [row["count"] for row in tells(house, -3_600 * SECOND)] == [2, 11]
+
+
+def request(number: int, agent: str = "agt_asker") -> Row:
+    return envelope(
+        "decision_request",
+        sender={"entity_id": agent},
+        payload={"decision_id": f"dec_{agent}_{number}"},
+    )
+
+
+def reminder(number: int, agent: str = "sleeper") -> Row:
+    return decision_log(
+        meta={"step_id": f"s-{number}", "session_id": "ses-1"},
+        identity={"agent_id": agent},
+        action={"tool_call": "schedule_reminder", "tool_input": '{"delay_ms": 60000, "payload": {}}'},
+    )
+
+
+def test_an_agent_has_at_most_twenty_pending_decisions_s1163(house: House) -> None:
+    """S1163: in one batch and over several; others are not touched, and an answer makes room."""
+    first = house.send(*(request(number) for number in range(25)))
+    assert [verdict.code for verdict in first] == [202] * 20 + [403] * 5
+    assert first[-1].answer.reason == "too_many_decisions" and "agent_decisions" in first[-1].answer.detail
+    assert house.send(request(30))[0].code == 403
+    assert house.send(request(1, "agt_another"))[0].code == 202
+    house.sql("UPDATE decisions SET state = 'expired' WHERE decision_id = 'dec_agt_asker_3'")
+    assert [verdict.code for verdict in house.send(request(31), request(32))] == [202, 403]
+
+
+def test_an_agent_has_at_most_a_hundred_reminders_that_wait_s1163(house: House) -> None:
+    """S1163: one that was removed, or has come, makes room."""
+    first = house.send(*(reminder(number) for number in range(103)))
+    assert [verdict.code for verdict in first] == [202] * 100 + [403] * 3
+    assert first[-1].answer.reason == "too_many_reminders"
+    job = house.read(house.store.rows(HOME_TENANT, "jobs"))[0]
+    assert house.submit(jobs.remove(house.admin(), job["job_id"], house.now()))[0].code == 200
+    assert [verdict.code for verdict in house.send(reminder(200), reminder(201))] == [202, 403]
+    assert house.send(reminder(300, "another"))[0].code == 202
+
+
+@pytest.mark.parametrize(("asks", "table", "most"), [(request, "decisions", 20), (reminder, "jobs", 100)])
+def test_what_was_held_is_counted_when_it_is_forwarded_s1163(
+    house: House, asks: Any, table: str, most: int
+) -> None:
+    """S1163: a pause collects no more than the quota lets through at its end; what is too much is told."""
+    who, first = house.admin(), asks(0)
+    name = "agt_asker" if table == "decisions" else "sleeper"
+    session = house.send(first)[0].answer.session_id
+    later = [asks(number) for number in range(1, most + 6)]
+    for one in later:
+        if "trace_id" in one:
+            one["trace_id"] = first["trace_id"]
+    assert house.submit(interventions.pause(who, session, name, None, house.now()))[0].code in (200, 202)
+    assert {verdict.answer.state for verdict in house.send(*later)} == {"held"}
+    assert house.submit(interventions.unpause(who, session, name, None, house.now()))[0].code in (200, 202)
+    house.submit(release.drain(who, session, house.now()))
+    assert len(house.read(house.store.rows(HOME_TENANT, table))) == most
+    told = bodies(house, "message_undeliverable")
+    assert len(told) == 6 and {row["reason"].partition("_")[0] for row in told} == {"too"}
+    report = check(house.url, HOME_TENANT)
+    assert report.held, report.sentence  # S1306: what is not asked is missed by nobody

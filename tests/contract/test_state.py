@@ -1,0 +1,173 @@
+"""What the windows show against the record, over both databases: `observatory verify --state`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from observatory.cli.export import export
+from observatory.cli.restore import import_
+from observatory.cli.state_check import check
+from observatory.cli.state_words import StateReport
+from observatory.gateway import access, gates, interventions, reversal, rulemaking
+from observatory.gateway.interceptor import intercept
+from observatory.gateway.stating import ATTRIBUTE, STATED
+from observatory.protocol.message import Message
+from observatory.protocol.rulebook import Budget, Match, PolicyRule
+from observatory.state import HOME_TENANT, Act
+from tests.contract.conftest import House, SqliteHouse
+from tests.contract.test_relay import AGENT, SESSION, act, approve, pause, person, said, unpause
+from tests.contract.thinking import Thinker
+
+SECRET = b"\x07" * 32
+
+
+def key_row(house: House, key_id: str = "key_1") -> dict[str, Any]:
+    return {
+        "tenant_id": HOME_TENANT,
+        "key_id": key_id,
+        "public_id": f"pub_{key_id}",
+        "key_hash": SECRET,
+        "role": "viewer",
+        "scopes": "[]",
+        "user_id": None,
+        "agent_id": None,
+        "label": "of a test",
+        "created_ns": house.now(),
+        "created_by": "usr_ann",
+        "expires_ns": None,
+        "revoked_ns": None,
+    }
+
+
+def lived(house: House) -> None:
+    """Held, rewritten twice, undone once, approved, rejected; rules, a key; thoughts under a seal."""
+    house.send(said("0", parent=None), said("1", hitl=True, parent="0"))
+    pause(house)
+    house.send(said("2", recipient="worker-2"), said("w", agent="worker-2"))
+    for tool in ("first", "second"):
+        body = said("2", recipient="worker-2")
+        body["action"]["tool_call"] = tool
+        new = intercept(json.dumps(body).encode())
+        assert isinstance(new, Message)
+        who, now = person(house), house.now()
+        assert act(house, interventions.rewrite(who, SESSION, AGENT, "2", new, now)).code == 200
+    rows = house.read(house.store.rows(HOME_TENANT, "interventions"))
+    last = max(rows, key=lambda row: row["sequence_number"])
+    agent = house.read(house.store.rows(HOME_TENANT, "agents", agent_no=last["agent_no"]))[0]
+    taken_back = reversal.undo(person(house), last, SESSION, agent, house.now())
+    assert isinstance(taken_back, Act) and act(house, taken_back).code == 200
+    assert approve(house, "1").code == 200
+    unpause(house)
+    house.send(said("3", hitl=True))
+    act(house, gates.refuse(person(house), SESSION, AGENT, "3", None, "no", house.now()))
+    act(house, interventions.inject(person(house), SESSION, AGENT, "look again", house.now()))
+    match = Match(sender=("never",))
+    rule = PolicyRule(rule_id="pol_1", position=1, effect="deny", match=match, note="kept")
+    assert act(house, rulemaking.create_rule(person(house), rule, True, house.now())).code == 201
+    cap = Budget(budget_id="bud_1", scope="agent", target=AGENT, soft=None, hard=9.5)
+    assert act(house, rulemaking.set_budget(person(house), cap, house.now())).code == 200
+    assert act(house, access.create_key(house.admin(), key_row(house), house.now())).code == 201
+    Thinker(house).whole()
+
+
+def checked(house: House) -> StateReport:
+    return check(house.url, HOME_TENANT)
+
+
+def test_rows_are_what_the_record_says_over_both_databases_s1221(house: House) -> None:
+    """S1221: at every point of a life."""
+    lived(house)
+    report = checked(house)
+    assert report.held, report.sentence
+    assert {"messages", "holds", "interventions", "rewrites", "deliveries", "api_keys"} <= set(report.tables)
+    assert not any("before acts stated" in one for one in report.not_checked)
+
+
+EDITS: dict[str, tuple[str, str, str]] = {
+    "a message is called held": ("messages", "state", "state = 'held' WHERE step_id = '0'"),
+    "its parent is another": ("messages", "parents", "parents = 'x' WHERE step_id = '1'"),
+    "who approved": ("holds", "approvals", "approvals = '[\"usr_x\"]' WHERE step_id = '1'"),
+    "a rejected one was released": ("holds", "state", "state = 'released' WHERE step_id = '3'"),
+    "an operator": ("interventions", "operator_id", "operator_id = 'usr_x'"),
+    "an undone rewrite": ("rewrites", "undone_ns", "undone_ns = NULL"),
+    "a prompt": ("deliveries", "body", "body = replace(body, 'look', 'skip') WHERE kind = 'inject'"),
+    "a read message": ("deliveries", "state", "state = 'acked', acked_ns = 1 WHERE kind = 'message'"),
+    "a role of a key": ("api_keys", "role", "role = 'admin' WHERE key_id = 'key_1'"),
+    "a rule": ("policies", "effect", "effect = 'allow'"),
+    "a cap": ("budgets", "hard", "hard = 99"),
+    "a cost": ("sessions", "cost", "cost = cost + 1 WHERE session_no > 0"),
+    "a count": ("agents", "messages", "messages = messages + 1"),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edited_row_is_named_over_both_databases_s1221_s1222(house: House, what: str) -> None:
+    """S1221, S1222: table and column; the folder test tries every column."""
+    lived(house)
+    table, column, statement = EDITS[what]
+    unguarded(house, table, f"UPDATE {table} SET {statement}")
+    found = checked(house).difference
+    assert found is not None and (found.table, found.column or "") == (table, column), found
+
+
+def unguarded(house: House, table: str, statement: str) -> None:
+    """With every right of whoever runs the database: the triggers are taken away first."""
+    if isinstance(house, SqliteHouse):
+        names = house.sql(f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = '{table}'")
+        for (name,) in names:
+            house.sql(f"DROP TRIGGER {name}")
+    else:
+        house.sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    house.sql(statement)
+
+
+def test_a_statement_holds_no_secret_and_no_text_s1223(house: House) -> None:
+    """S1223: of a key its role and its end, of what was typed the hash."""
+    lived(house)
+    texts = [
+        event["attributes"][ATTRIBUTE]
+        for event in (json.loads(one.record) for one in house.trail_of())
+        if ATTRIBUTE in event["attributes"]
+    ]
+    stated = {table: row for text in texts for table, rows in json.loads(text).items() for row in rows}
+    assert {"api_keys", "policies", "budgets"} <= set(stated)
+    assert stated["api_keys"]["role"] == "viewer" and stated["budgets"]["hard"] == "9.5"
+    assert stated["api_keys"]["key_hash"].startswith("sha256:") and SECRET.hex() not in "".join(texts)
+    assert "of a test" not in "".join(texts) and "kept" not in "".join(texts)
+    for one in STATED.values():
+        assert not {"secret", "old_secret", "token_hash", "key_hash", "headers", "body"} & set(one.plain)
+        assert not {"secret", "old_secret", "headers", "body"} & set(one.hashed)
+
+
+def test_a_row_that_no_event_states_is_one_too_many_s1224(house: House) -> None:
+    """S1224."""
+    lived(house)
+    columns = "tenant_id, user_id, name, display_name, role, created_ns"
+    house.sql(f"INSERT INTO users ({columns}) VALUES ('{HOME_TENANT}', 'usr_new', 'x', 'x', 'admin', 1)")
+    found = checked(house)
+    assert found.sentence == "users usr_new: no event tells of this row"
+
+
+def test_a_tenant_without_a_record_is_found_s1306(house: House) -> None:
+    """S1306: it opens no window on others, and yet somebody put it there."""
+    lived(house)
+    house.sql("INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_ghost', 'x', 1)")
+    assert checked(house).sentence == "tenants of tnt_ghost: this tenant has no record"
+
+
+def test_what_an_import_does_not_bring_is_not_checked_s1224(
+    sqlite_house: SqliteHouse, tmp_path: Path
+) -> None:
+    """S1224: rules, keys, people and inboxes; what it brings is."""
+    lived(sqlite_house)
+    out, path = tmp_path / "trail.jsonl", tmp_path / "new" / "observatory.db"
+    export(out=out, db=sqlite_house.url)
+    url = f"sqlite:///{path}"
+    import_(in_=out, data=str(path.parent), db=url)
+    report = check(url, HOME_TENANT)
+    assert report.held, report.sentence
+    assert any("before the import at event" in one for one in report.not_checked)
