@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 LOOK_S = 1.0
 PATIENCE_S = 2.0
@@ -44,11 +44,14 @@ class Balancer:
     def ready(self) -> list[Gateway]:
         return [one for one in self.gateways if one.is_ready]
 
-    async def serve(self, host: str, port: int, drain_s: float = 5.0) -> None:
+    async def serve(
+        self, host: str, port: int, drain_s: float = 5.0, on_listening: Callable[[], None] = lambda: None
+    ) -> None:
         """Until cancelled; then nothing new is taken and what is open gets so long to end."""
         async with asyncio.TaskGroup() as group:
             looking = [group.create_task(self._look(one)) for one in self.gateways]
             server = await asyncio.start_server(self._accept, host, port, limit=CHUNK)
+            on_listening()
             try:
                 await server.serve_forever()
             except asyncio.CancelledError:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -126,13 +126,14 @@ async def watch(made: list[Gateway]) -> None:
                     await asyncio.to_thread(one.start)
 
 
-async def balance(made: list[Gateway], port: int) -> None:
-    """Until told to stop."""
+async def balance(made: list[Gateway], port: int, announce: Callable[[], None]) -> None:
+    """Until stopped by a signal. The address is announced once connections to it are accepted."""
     over, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
     balancer = Balancer([("127.0.0.1", one.port) for one in made])
-    tasks = [asyncio.create_task(balancer.serve("127.0.0.1", port)), asyncio.create_task(watch(made))]
+    serving = balancer.serve("127.0.0.1", port, on_listening=announce)
+    tasks = [asyncio.create_task(serving), asyncio.create_task(watch(made))]
     ending = asyncio.create_task(over.wait())
     await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
     print("  stopping", flush=True)
@@ -153,12 +154,15 @@ def run(folder: Path, is_kept: bool, count: int, port: int, with_nats: bool) -> 
             stack.callback(one.stop)
             one.start()
         keys = json.loads((folder / "gateway-1/credentials.json").read_text())
-        print(f"{count} gateways on one PostgreSQL{' and NATS' if bus else ''}, behind {url}")
-        print(f"  gateways:   {', '.join(f'http://127.0.0.1:{one.port}' for one in made)}")
-        print(f"  admin key:  {keys['admin_key']}\n  agent key:  {keys['agent_key']}")
-        print(f"  files:      {folder}{'' if is_kept else ' (gone when this ends)'}")
-        print("  Ctrl-C stops all of it", flush=True)
-        asyncio.run(balance(made, port))
+
+        def announce() -> None:
+            print(f"{count} gateways on one PostgreSQL{' and NATS' if bus else ''}, behind {url}")
+            print(f"  gateways:   {', '.join(f'http://127.0.0.1:{one.port}' for one in made)}")
+            print(f"  admin key:  {keys['admin_key']}\n  agent key:  {keys['agent_key']}")
+            print(f"  files:      {folder}{'' if is_kept else ' (gone when this ends)'}")
+            print("  Ctrl-C stops all of it", flush=True)
+
+        asyncio.run(balance(made, port, announce))
         for number in (signal.SIGINT, signal.SIGTERM):  # it is stopping: told again, it still cleans up
             signal.signal(number, signal.SIG_IGN)
 

@@ -159,7 +159,12 @@ def test_doctor_finds_what_serve_refuses_s1248(tmp_path: Path, name: str) -> Non
 
 def test_a_hangup_ends_the_gateway_as_sigterm_does_s1249(tmp_path: Path) -> None:
     """S1249: what it was sent is answered and stored; its end is a clean one."""
-    server = Server(tmp_path / "data").start()
+    # Under nohup the tests ignore it, and so would the gateway they start.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        server = Server(tmp_path / "data").start()
+    finally:
+        signal.signal(signal.SIGHUP, before)
     sent = server.send(decision_log()).json()["message_id"]
     assert server._end(signal.SIGHUP) == 0
     again = Server(tmp_path / "data").start()

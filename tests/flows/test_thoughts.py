@@ -148,6 +148,10 @@ def test_the_whole_writeback_and_every_hash_by_hand_s322_s337(own: Tenant) -> No
     ]
     assert told[0]["genesis"] == started["genesis"] and told[-2]["root"] == seal["root"]
     assert [one["chain_hash"] for one in told if "record_id" in one] == [one["chain_hash"] for one in items]
+    # No message of that session was ever sent, so these events are in no trace: its address finds them.
+    where = {"entity_id": f"thoughts:{hand.session_id}", "event_type": "thought_session_sealed"}
+    found = own.http("auditor").get("/v1/audit/tenant", params=where).json()["items"]
+    assert [one["body"]["root"] for one in found] == [seal["root"]]
     for words in ("nothing speaks", "load at night", "Ship it"):
         assert words not in str(events), "the record holds hashes, never the words"
     assert own.http("auditor").post("/v1/audit/verify", json={}).json()["valid"]

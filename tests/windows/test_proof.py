@@ -231,9 +231,10 @@ def _fifth_bent(raw: bytes) -> bytes:
 class Trail:
     """An agent's session with one step, and thoughts in it that wait for their seal."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, has_step: bool = True) -> None:
         self.http, self.session, self.task = server.http("agent"), new(), f"tsk_{uuid.uuid4().hex[:6]}"
-        send_all(server, [step(self.session, "only")])
+        if has_step:
+            send_all(server, [step(self.session, "only")])
         body = {"session_id": self.session, "intent": "Release to one node", "task_id": self.task}
         answer = self.http.post("/v1/thought-sessions", json=body)
         assert answer.status_code == 201, answer.text
@@ -250,6 +251,17 @@ class Trail:
         body = {"task_id": self.task, "type": kind, "content": content}
         answer = self.http.post(self.path("thoughts"), json=body)
         assert answer.status_code in (200, 201), answer.text
+
+
+@pytest.mark.req(119, 307)
+def test_thoughts_sealed_before_the_first_message_are_proven_s687(house: Server, opened: Open) -> None:
+    """S687: an agent's messages may arrive after its seal; the event of the seal is then in no trace."""
+    trail = Trail(house, has_step=False)
+    assert trail.http.post(trail.path("seal")).status_code == 200
+    window = opened(house, f"/forensics/trail?session={trail.session}", role="auditor")
+    seal = window.role("region", "Seal")
+    seal.get_by_role("button", name="Verify here").click()
+    expect(seal.get_by_role("list", name="Proof: verified")).to_be_visible()
 
 
 @pytest.mark.req(119, 307, 313)

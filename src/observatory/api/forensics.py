@@ -26,6 +26,7 @@ from observatory.ports import EventFilter, MessageFilter, StoredEvent
 from observatory.protocol import clock
 from observatory.protocol.identity import agent_entity_id, canonical_uuid
 from observatory.protocol.otel import trace_id_of_session
+from observatory.protocol.thoughts import THOUGHTS
 
 PORTION, LOOKED_AT = 2_000, 20_000
 
@@ -112,7 +113,12 @@ async def audit_tenant(
     after: Annotated[
         int | None, QueryParameter(ge=0, le=MAX_SEQUENCE, description="Only past this number, oldest first.")
     ] = None,
-    entity_id: Annotated[str | None, QueryParameter(description="Who sent or received; or a name.")] = None,
+    entity_id: Annotated[
+        str | None,
+        QueryParameter(
+            description="Sender or recipient: an entity id, an agent's name, or `thoughts:SESSION`."
+        ),
+    ] = None,
     trace_id: Annotated[str | None, QueryParameter(description="A trace or a session.")] = None,
     event_type: Annotated[str | None, QueryParameter(max_length=100)] = None,
     cursor: Cursor = None,
@@ -163,7 +169,7 @@ def _type_of(event: StoredEvent) -> object:
 
 
 def _entity(tenant_id: str, name: str) -> str:
-    known = name.startswith(("agt_", "usr_", "key_", "sys_"))
+    known = name.startswith(("agt_", "usr_", "key_", "sys_", THOUGHTS))
     return name if known else agent_entity_id(tenant_id, name)
 
 

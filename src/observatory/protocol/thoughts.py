@@ -24,6 +24,7 @@ MEMBERS: Final[dict[str, tuple[str, ...]]] = {
 }
 CONTENT_BYTES: Final = 65_536  # of RFC 8785 text
 NAMED: Final = 64  # records, and audit events, that one record may name
+THOUGHTS: Final = "thoughts:"
 RECORDS: Final = 10_000  # of one session: a seal is one transaction
 
 ThoughtSessionId = SessionId
@@ -49,7 +50,7 @@ RecordId = Annotated[
 def address_of(session_id: str) -> str:
     """Under which the trail finds the start, records, seal and end of a session; no entity's id has a colon
     behind such a word."""
-    return f"thoughts:{session_id}"
+    return THOUGHTS + session_id
 
 
 def faults_of(kind: str, content: Mapping[str, Any]) -> list[str]:

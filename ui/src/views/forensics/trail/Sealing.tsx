@@ -60,10 +60,14 @@ export function Sealing({ session, items }: Props) {
   return session.sealed_at ? <Sealed session={session} /> : <Unsealed session={session} items={items} />;
 }
 
-/** The seal is an event of the tenant's log like any other: its own proof ties the root to the signed checkpoint. */
+/**
+ * The seal is an event of the tenant's log like any other: its own proof ties the root to the signed checkpoint.
+ * It is looked up by the session's address, not its trace: thoughts may be sealed before the session's first
+ * message arrives, and then the event is in no trace.
+ */
 function Sealed({ session }: { session: ThoughtSessionItem }) {
   const asked = useAnswer("/v1/audit/tenant", {
-    trace_id: session.session_id,
+    entity_id: `thoughts:${session.session_id}`,
     event_type: "thought_session_sealed",
     limit: 10,
   });
@@ -85,7 +89,7 @@ function Sealed({ session }: { session: ThoughtSessionItem }) {
           about={{ event, body: { session_id: session.session_id, root: session.root } }}
         />
       ) : (
-        asked.data && <p className={classes.faint}>The event of its seal was not found in its trace.</p>
+        asked.data && <p className={classes.faint}>The event of its seal was not found in the log.</p>
       )}
     </section>
   );
