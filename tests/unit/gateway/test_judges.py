@@ -17,7 +17,7 @@ from observatory.api.bodies import shape_of
 from observatory.gateway.judges import faults_of
 
 AGENTS_OWN = {"NewAgent", "Pulse", "Leaving", "AckIds"}  # newer agents may say more to an older gateway
-# Without U+0000: the decoder takes it, and `document.offences` refuses it before any type is judged (ruling 4).
+# Without U+0000: the decoder takes it, `document.offences` refuses it before any type is judged (ruling 4).
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3)
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2_000) | st.floats(-2, 2) | TEXT
 VALUES = st.recursive(
