@@ -92,7 +92,7 @@ check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same fo
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@$(PY) -m observatory.api.schemas --check
+	@$(PY) -m observatory.http.schemas --check
 	@$(PY) tools/windows_types.py --check
 	@$(PY) -m tools.licenses --check
 	@$(PY) tools/windows.py check
@@ -124,7 +124,7 @@ mesh: windows  ## run two gateways on PostgreSQL and NATS behind a load balancer
 	@$(PY) -m tools.mesh
 
 schemas: $(SYNCED)  ## write schemas/ and the types of ui/ anew from the wire types
-	@$(PY) -m observatory.api.schemas --write
+	@$(PY) -m observatory.http.schemas --write
 	@$(PY) tools/windows_types.py
 
 shots: windows  ## take the pictures of docs/windows anew from the running demo
@@ -141,5 +141,5 @@ images: $(SYNCED)  ## ask Docker whether the pinned images exist and what their 
 
 clean:  ## remove the environment and every cache
 	@rm -rf .venv .venv-crewai .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist bench/out
-	@rm -rf ui/node_modules sdk-ts/dist src/observatory/api/windows .browser
+	@rm -rf ui/node_modules sdk-ts/dist src/observatory/http/windows .browser
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,7 +24,7 @@ from bench.load import Client
 from bench.messages import Mesh
 from bench.rates import measure, ndjson
 from bench.report import OUT, Figure, Report, shown
-from observatory.protocol import otlp
+from observatory.features.exporters import otlp
 from observatory.protocol.clock import to_ns
 from tests.flows.otlp_backend import OtlpBackend
 

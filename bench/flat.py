@@ -29,7 +29,7 @@ from bench.messages import Mesh
 from bench.postgres import database
 from bench.report import OUT
 from bench.soak import Lost, tell
-from observatory.protocol.webhooks import SUBSCRIBABLE
+from observatory.features.webhooks.signature import SUBSCRIBABLE
 
 SECONDS, RATE = 1_800.0, 250
 TICK_S = 0.2

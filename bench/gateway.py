@@ -24,7 +24,7 @@ import psutil
 
 START_S = 60
 COMMAND = (sys.executable, "-m", "observatory.cli")
-TETHERED = (sys.executable, "-m", "observatory.cli.tethered")
+TETHERED = (sys.executable, "-m", "observatory.cli.child_of_stdin")
 
 
 class NotStarted(Exception):

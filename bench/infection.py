@@ -21,14 +21,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from bench.report import OUT
-from observatory.api.cascade import cascade_of
-from observatory.api.house import House
-from observatory.api.infection import infection_of
-from observatory.insight.cascade import Spot
-from observatory.insight.facts import FactRow, fact_number
-from observatory.insight.seen import Put
-from observatory.projections.blast import summed
-from observatory.state import Principal
+from observatory.features.cascade.blast_radius import summed
+from observatory.features.cascade.routes import cascade_of
+from observatory.features.cascade.types_rows import Spot
+from observatory.features.facts.routes_infection import infection_of
+from observatory.features.facts.types import FactRow, fact_number
+from observatory.http.app_state import House
+from observatory.pipeline.state import Principal
+from observatory.runtime.seen import Put
 from observatory.store.derived_sqlite import SqliteDerived
 
 TENANT = "tnt_bench"

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from observatory.projections.injections import patterns_in
+from observatory.features.injections.detector import patterns_in
 
 FRAMEWORKS = (
     "openai",

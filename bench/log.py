@@ -23,7 +23,7 @@ from bench.gateway import Gateway
 from bench.load import Client
 from bench.rates import WARM_UP, measure, ndjson
 from bench.report import OUT, Figure, Report
-from observatory.daemons.log_tree import Tree
+from observatory.features.transparency.log_tree import Tree
 from observatory.ledger import merkle, note, tiles
 from observatory.store.migrate import migrate_sqlite
 from observatory.store.sqlite import SqliteStore

@@ -18,8 +18,9 @@ from typing import NamedTuple
 from bench.report import Figure, Report
 from bench.trajectories.format import Step, Trajectory, opened, untouched
 from bench.trajectories.tuning import tuning
-from observatory.gateway import fingerprint, wording
-from observatory.gateway.loops import Verdict, Watch
+from observatory.features.loops import call_fingerprint as fingerprint
+from observatory.features.loops import tokenizer as wording
+from observatory.features.loops.detector import Verdict, Watch
 from observatory.protocol.rulebook import LoopSettings
 
 RATIO_WINDOW, RATIO_LOOP = 5, 0.25

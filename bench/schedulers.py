@@ -28,21 +28,23 @@ import msgspec
 from bench.postgres import ask, database
 from bench.report import OUT
 from bench.soak import Lost, table
-from observatory.daemons.leader import Leader
-from observatory.daemons.scheduler import Scheduler
-from observatory.daemons.wall_clock import WallClock
-from observatory.gateway import access, firing, jobs
-from observatory.gateway.committer import Committer
-from observatory.gateway.jobs import JobSpec
-from observatory.gateway.record import Service
+from observatory.features.access import commands as access
+from observatory.features.schedule import commands as jobs
+from observatory.features.schedule import commands_firing as firing
+from observatory.features.schedule.commands import JobSpec
+from observatory.features.schedule.worker import Scheduler
+from observatory.pipeline.committer import Committer
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
+from observatory.runtime.leader import Leader
+from observatory.runtime.wall_clock import WallClock
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Act, Principal, Verdict
 from observatory.store.migrate import migrate
 from observatory.store.postgres import LANE_SESSION, PostgresStore
 
 HOUR = 3_600 * 10**9
 LOOK_S = 0.05
-PRELOADED = ["observatory.daemons.scheduler", "observatory.store.postgres", "bench.soak", "uvloop"]
+PRELOADED = ["observatory.features.schedule.worker", "observatory.store.postgres", "bench.soak", "uvloop"]
 SERVICE = Service("observatory", "0", "bench")
 MOVES = {signal.SIGUSR1: HOUR, signal.SIGUSR2: -HOUR, signal.SIGHUP: 0}
 SPEC = JobSpec(

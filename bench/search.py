@@ -22,12 +22,12 @@ from typing import Any, cast
 
 from bench.postgres import running
 from bench.report import OUT
-from observatory.api.finding import facets, find
-from observatory.api.house import House
-from observatory.insight.search import Mode
-from observatory.insight.seen import Put
-from observatory.insight.words import plain
-from observatory.projections.query_language import parse
+from observatory.features.search.find import facets, find
+from observatory.features.search.query_language import parse
+from observatory.features.search.types_query import Mode
+from observatory.features.search.words import plain
+from observatory.http.app_state import House
+from observatory.runtime.seen import Put
 from observatory.store.derived_postgres import PostgresDerived
 from observatory.store.derived_sqlite import SqliteDerived
 from observatory.store.embedding import bits_of, embedder

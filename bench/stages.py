@@ -18,15 +18,16 @@ from typing import Any
 
 from bench.messages import Mesh
 from bench.report import Report
-from observatory.api.ingest import line_of
 from observatory.bootstrap import built
-from observatory.gateway import event, pipeline
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.pipeline import Batch
-from observatory.gateway.record import Service
+from observatory.http.ingest import line_of
+from observatory.pipeline import message_event as event
+from observatory.pipeline import pipeline
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from observatory.protocol.message import Message
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from observatory.store.sqlite import SqliteStore
 
 BATCH = 400

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from observatory.cli import authority
+from observatory.features.certificates import authority
 
 TLS = Path(os.environ.get("TLS_FOLDER", "/tls"))
 NATS_STORE = Path(os.environ.get("NATS_STORE", "/nats"))

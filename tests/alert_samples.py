@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.protocol.alerting import KINDS, AlertRule, Condition
+from observatory.features.alerting.types_rules import KINDS, AlertRule, Condition
 
 SECOND = 1_000_000_000
 

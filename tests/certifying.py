@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx2
 
-from observatory.cli.authority import Pair, issue, make_authority, name_of, write_pair
 from observatory.cli.duplex_tls import DuplexTlsSocket
+from observatory.features.certificates.authority import Pair, issue, make_authority, name_of, write_pair
 from tests.flows.databases import ALONE
 from tests.flows.server import Server
 

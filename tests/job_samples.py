@@ -1,6 +1,6 @@
 """A job as plain as one can be; tests say what of it is otherwise."""
 
-from observatory.gateway.jobs import JobSpec
+from observatory.features.schedule.commands import JobSpec
 
 SPEC = JobSpec(
     name="sweep",

@@ -55,7 +55,7 @@ WITHOUT_FILE = {
 }
 HEAD = """Third-party software in Hypervisor Observatory
 
-The pages of Hypervisor Observatory (observatory/api/windows in the wheel) are built from the packages below;
+The pages of Hypervisor Observatory (observatory/http/windows in the wheel) are built from the packages below;
 each stands under the license that follows its name. Everything else in the wheel is under the Apache License
 2.0 (LICENSE). The Python packages it needs are not in the wheel: each brings its own license when it is
 installed; `make sbom` lists them. Made by `make licenses`; do not edit.

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from bench.gateway import Gateway, NotStarted
 from bench.postgres import ask, cluster
-from observatory.cli import authority
+from observatory.features.certificates import authority
 from tools.balancer import Balancer
 
 ROOT = Path(__file__).parents[1]

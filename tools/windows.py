@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 UI = ROOT / "ui"
 SDK = ROOT / "sdk-ts"
-BUILT = ROOT / "src/observatory/api/windows"
+BUILT = ROOT / "src/observatory/http/windows"
 MADE_FROM = ".made-from"
 # What decides how the pages turn out; tests of the pages do not.
 SETTINGS = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")

@@ -49,7 +49,7 @@ export default defineConfig({
   plugins: [shown(), react(), packed()],
   resolve: { alias: { "~": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
-    outDir: process.env.WINDOWS_OUT ?? "../src/observatory/api/windows",
+    outDir: process.env.WINDOWS_OUT ?? "../src/observatory/http/windows",
     emptyOutDir: true,
     target: "es2023",
     // A file inlined as a data: address would need a wider policy than the gateway gives.

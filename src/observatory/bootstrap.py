@@ -21,9 +21,11 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 import uvloop
 
-from observatory.api import server
-from observatory.api.auth import Auth
-from observatory.api.data_folder import (
+from observatory.bus.memory import MemoryBus
+from observatory.bus.nats import NatsBus
+from observatory.bus.nats_line import NatsLine
+from observatory.errors import NotDurable, StartupError, StoreError
+from observatory.features.access.data_folder import (
     AGENT_FILE,
     CREDENTIALS,
     LINK_FILE,
@@ -32,56 +34,59 @@ from observatory.api.data_folder import (
     refuse_empty,
     write_bytes_private,
 )
-from observatory.api.house import House
-from observatory.api.nats_door import NatsDoor
-from observatory.api.sign_ins import make_login
-from observatory.bus.memory import MemoryBus
-from observatory.bus.nats import NatsBus
-from observatory.bus.nats_line import NatsLine
-from observatory.daemons import deadlines, gatekeeper, journal, refusals, stager
-from observatory.daemons.alarms import Alarms
-from observatory.daemons.alert_levels import Levels
-from observatory.daemons.alerts import Alerts
-from observatory.daemons.certificates import Certificates
-from observatory.daemons.child import Child
-from observatory.daemons.dispatcher import Dispatcher
-from observatory.daemons.email import Email
-from observatory.daemons.exporter import Exporter
-from observatory.daemons.federation import Federation
-from observatory.daemons.feed import Feed
-from observatory.daemons.home import Watch
-from observatory.daemons.hooks import Hooks
-from observatory.daemons.leader import Leader, presence
-from observatory.daemons.log_key import Keyring, Marks
-from observatory.daemons.outward import Outward
-from observatory.daemons.publisher import Publisher
-from observatory.daemons.reaper import Due, Reaper
-from observatory.daemons.retention import EVERY_S, Keeper
-from observatory.daemons.runner import Daemon, Runner
-from observatory.daemons.scheduler import Scheduler
-from observatory.daemons.sealer import Sealer
-from observatory.daemons.slack import Slack
-from observatory.daemons.tls import Tls
-from observatory.daemons.webhook_post import WebhookPost
-from observatory.daemons.webhooks import Webhooks
-from observatory.errors import NotDurable, StartupError, StoreError
-from observatory.gateway import policy, quotas
-from observatory.gateway.committer import Committer
-from observatory.gateway.firing import LEASE as SCHEDULER_LEASE
-from observatory.gateway.quotas import Quotas
-from observatory.gateway.record import Service
-from observatory.insight.derived import Derived
-from observatory.insight.hooks import HookRows
-from observatory.insight.log import LogRows
-from observatory.insight.schedule import Leases, Schedule
-from observatory.insight.webhooks import WebhookRows
+from observatory.features.access.routes_sign_ins import make_login
+from observatory.features.alerting.email import Email
+from observatory.features.alerting.levels import Levels
+from observatory.features.alerting.slack import Slack
+from observatory.features.alerting.worker import Alerts
+from observatory.features.certificates.worker import Certificates
+from observatory.features.decisions import worker as deadlines
+from observatory.features.exporters.worker import Exporter
+from observatory.features.hooks.types_rows import HookRows
+from observatory.features.hooks.worker import Hooks
+from observatory.features.inbox.worker import Dispatcher
+from observatory.features.kill_switch import worker as stager
+from observatory.features.loops.worker import Alarms
+from observatory.features.mcp.server import McpServer
+from observatory.features.nats.requests import NatsDoor
+from observatory.features.policies import stage as policy
+from observatory.features.redaction.worker import EVERY_S, Keeper
+from observatory.features.refusals import worker as refusals
+from observatory.features.registry.worker import Due, Reaper
+from observatory.features.relay import worker as gatekeeper
+from observatory.features.schedule.commands_firing import LEASE as SCHEDULER_LEASE
+from observatory.features.schedule.types_rows import Leases, Schedule
+from observatory.features.schedule.worker import Scheduler
+from observatory.features.transparency.log_key import Keyring, Marks
+from observatory.features.transparency.types_log import LogRows
+from observatory.features.transparency.worker import Sealer
+from observatory.features.transparency.worker_federation import Federation
+from observatory.features.webhooks.post import WebhookPost
+from observatory.features.webhooks.types_rows import WebhookRows
+from observatory.features.webhooks.worker import Webhooks
+from observatory.http import server
+from observatory.http.app_state import House
+from observatory.http.authentication import Auth
 from observatory.ledger import note
-from observatory.mcp_server import McpServer
-from observatory.ports import Bus, Listens, Store
+from observatory.pipeline import quotas
+from observatory.pipeline.committer import Committer
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.ports import Bus, Listens, Store
+from observatory.pipeline.quotas import Quotas
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.nats import BadAddress, address
 from observatory.protocol.nats_wire import NoNats, check_installed, trusting
+from observatory.runtime import logging as journal
+from observatory.runtime.child_process import Child
+from observatory.runtime.derived import Derived
+from observatory.runtime.feed import Feed
+from observatory.runtime.leader import Leader, presence
+from observatory.runtime.outbound_http import Outward
+from observatory.runtime.publisher import Publisher
+from observatory.runtime.runner import Daemon, Runner
+from observatory.runtime.tls import Tls
+from observatory.runtime.worker_context import Watch
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT
 from observatory.store.derived_sqlite import SqliteDerived, beside
 from observatory.store.migrate import is_empty, migrate_postgres, migrate_sqlite
 from observatory.store.sqlite import SqliteStore

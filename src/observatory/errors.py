@@ -1,7 +1,7 @@
 """Every broken promise has one root here.
 
 Bad input is a value (faults with paths), never an exception. What is raised is listed below, is
-mapped to an answer in one place (`api/app.py` for HTTP, `cli/` for the terminal) and carries a
+mapped to an answer in one place (`http/app.py` for HTTP, `cli/` for the terminal) and carries a
 sentence a person can act on. No secret and no payload text ever goes into a message.
 """
 

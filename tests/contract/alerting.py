@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import msgspec
 
-from observatory.daemons.alert_levels import Levels
-from observatory.daemons.alerts import Alerts, Home
-from observatory.daemons.home import Watch
-from observatory.daemons.leader import Leader
-from observatory.daemons.log_opening import Refusal
-from observatory.gateway import alerting
-from observatory.insight.traffic import Costs
-from observatory.protocol.alerting import Condition
-from observatory.state import HOME_TENANT, Breach, Verdict
+from observatory.features.alerting import commands as alerting
+from observatory.features.alerting.levels import Levels
+from observatory.features.alerting.types_rules import Condition
+from observatory.features.alerting.worker import Alerts, Home
+from observatory.features.fleet.types_traffic import Costs
+from observatory.features.transparency.log_opening import Refusal
+from observatory.pipeline.state import HOME_TENANT, Breach, Verdict
+from observatory.runtime.leader import Leader
+from observatory.runtime.worker_context import Watch
 from tests.alert_samples import SECOND, alert_rule
 from tests.contract.conftest import House
 from tests.contract.sealing import Keeper

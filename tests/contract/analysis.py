@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from observatory.daemons.folds import all_folds
-from observatory.daemons.projector import Projector
-from observatory.insight.seen import Batch, Finding, Fold, Put
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
+from observatory.runtime.folds import all_folds
+from observatory.runtime.projector import Projector
+from observatory.runtime.seen import Batch, Finding, Fold, Put
 from observatory.store.derived_postgres import PostgresDerived
 from observatory.store.derived_sqlite import SqliteDerived, beside
 from observatory.store.derived_tables import DERIVED

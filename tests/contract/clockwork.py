@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from observatory.daemons.leader import Leader
-from observatory.daemons.scheduler import Scheduler
-from observatory.daemons.wall_clock import WallClock
-from observatory.gateway import firing, jobs
+from observatory.features.schedule import commands as jobs
+from observatory.features.schedule import commands_firing as firing
+from observatory.features.schedule.worker import Scheduler
+from observatory.pipeline.state import HOME_TENANT, Act, Principal, Submission, Verdict
+from observatory.runtime.leader import Leader
+from observatory.runtime.wall_clock import WallClock
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Act, Principal, Submission, Verdict
 from tests.contract.conftest import House
 from tests.job_samples import SPEC
 

@@ -21,14 +21,14 @@ import asyncpg
 import msgspec
 import pytest
 
-from observatory.gateway import access
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.pipeline import Batch
-from observatory.gateway.record import Service
-from observatory.ports import EventFilter, Store, StoredEvent, Transaction
+from observatory.features.access import commands as access
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.ports import EventFilter, Store, StoredEvent, Transaction
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Arrival, Desk, Memory, Principal, Submission, Verdict
 from observatory.protocol.message import Message
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Arrival, Desk, Memory, Principal, Submission, Verdict
 from observatory.store.migrate import migrate
 from observatory.store.postgres import PostgresStore
 from observatory.store.sqlite import SqliteStore

@@ -7,14 +7,14 @@ import json
 from collections.abc import Sequence
 from typing import Any, cast
 
-from observatory.daemons.hooks import Home, Hooks, Reply
-from observatory.gateway import hooks
-from observatory.gateway.hooks import Row
-from observatory.ports import MessageFilter
-from observatory.protocol.hooks import Destination, HookMapping
+from observatory.features.hooks import commands as hooks
+from observatory.features.hooks.commands import Row
+from observatory.features.hooks.types_mapping import Destination, HookMapping
+from observatory.features.hooks.worker import Home, Hooks, Reply
+from observatory.pipeline.ports import MessageFilter
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
 from observatory.protocol.signatures import Scheme, new_secret
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests import calling
 from tests.contract.conftest import House
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from observatory.daemons.federation import read_shown
-from observatory.gateway import federation
-from observatory.gateway.federation import witness_name
+from observatory.features.transparency import commands_federation as federation
+from observatory.features.transparency.commands_federation import witness_name
+from observatory.features.transparency.worker_federation import read_shown
 from observatory.ledger import merkle, note, witness
 from observatory.ledger.note import Cosigner, Signer
 from observatory.ledger.witness import Head, Offer
-from observatory.state import HOME_TENANT, Act, Principal, Verdict
+from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
 from tests.contract.conftest import House
 
 ORIGIN = "peer.example/log/tnt_theirs"

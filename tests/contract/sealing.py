@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import cast
 
 from observatory.bus.memory import MemoryBus
-from observatory.daemons.home import Home
-from observatory.daemons.log_key import Keyring, Marks
-from observatory.daemons.sealer import Sealer
-from observatory.insight.log import Checkpoint
+from observatory.features.transparency.log_key import Keyring, Marks
+from observatory.features.transparency.types_log import Checkpoint
+from observatory.features.transparency.worker import Sealer
 from observatory.ledger import merkle, note
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
+from observatory.runtime.worker_context import Home
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests.contract.conftest import House
 from tests.samples import decision_log
 

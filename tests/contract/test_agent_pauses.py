@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from observatory.gateway import agent_pauses, gates, release
-from observatory.state import HOME_TENANT
+from observatory.features.relay import commands_agents as agent_pauses
+from observatory.features.relay import commands_gates as gates
+from observatory.features.relay import release
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House
 from tests.contract.test_relay import AGENT, SESSION, act, delivered, person, said
 

@@ -7,18 +7,23 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons import alerts as daemon
-from observatory.daemons.log_opening import Refusal
 from observatory.errors import NotDurable
-from observatory.gateway import alert_telling, alerting, breaker, enrolment, quotas, reaping
-from observatory.gateway.alert_telling import Found, judge
-from observatory.gateway.quotas import Quotas
-from observatory.gateway.record import notice
-from observatory.gateway.refusals import conclude
-from observatory.gateway.registry import TIMES
-from observatory.ports import Silent
-from observatory.protocol.alerting import DEFAULTS
-from observatory.state import HOME_TENANT, Act, Breach, Verdict
+from observatory.features.alerting import commands as alerting
+from observatory.features.alerting import commands_findings as alert_telling
+from observatory.features.alerting import worker as daemon
+from observatory.features.alerting.commands_findings import Found, judge
+from observatory.features.alerting.types_rules import DEFAULTS
+from observatory.features.refusals.commands import conclude
+from observatory.features.registry import circuit_breaker as breaker
+from observatory.features.registry import commands as enrolment
+from observatory.features.registry import commands_eviction as reaping
+from observatory.features.registry.stage import TIMES
+from observatory.features.transparency.log_opening import Refusal
+from observatory.pipeline import quotas
+from observatory.pipeline.event_writer import notice
+from observatory.pipeline.ports import Silent
+from observatory.pipeline.quotas import Quotas
+from observatory.pipeline.state import HOME_TENANT, Act, Breach, Verdict
 from observatory.store.committed import HEADS
 from tests.alert_samples import SECOND, alert_rule
 from tests.contract.alerting import Watchman, add, change, told, violate

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons import projector as projecting
-from observatory.daemons.projector import Projector
-from observatory.gateway import gates, interventions
-from observatory.insight.derived import Committed
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import commands_gates as gates
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.identity import agent_entity_id
-from observatory.state import HOME_TENANT
+from observatory.runtime import projector as projecting
+from observatory.runtime.derived import Committed
+from observatory.runtime.projector import Projector
 from observatory.store.keys import dedupe_key
 from tests.contract.analysis import Analyst, Counting, spoken, steps
 from tests.contract.conftest import OTHER_TENANT, House

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from observatory.daemons import projector as projecting
-from observatory.daemons import reading
-from observatory.daemons.projector import Projector
-from observatory.daemons.reading import time_of
 from observatory.errors import NotDurable
-from observatory.insight.seen import Batch, Finding, Put
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
+from observatory.runtime import projector as projecting
+from observatory.runtime import record_reader as reading
+from observatory.runtime.projector import Projector
+from observatory.runtime.record_reader import time_of
+from observatory.runtime.seen import Batch, Finding, Put
 from observatory.store import committed
 from tests.contract.analysis import Analyst, Counting, spoken, steps
 from tests.contract.conftest import House, SqliteHouse

@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from observatory.cli import backup_file, unfinished
-from observatory.cli.backup import backup, restore
+from observatory.cli import unfinished_files as unfinished
 from observatory.cli.terminal import CommandFailed
 from observatory.errors import StoreError
-from observatory.ports import EventFilter, MessageFilter
-from observatory.state import HOME_TENANT
-from observatory.store import snapshot, tables
+from observatory.features.backup import backup_file, snapshot
+from observatory.features.backup.cli import backup, restore
+from observatory.pipeline.ports import EventFilter, MessageFilter
+from observatory.pipeline.state import HOME_TENANT
+from observatory.store import tables
 from observatory.store.sqlite import connect
 from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse, SqliteHouse
 from tests.contract.sealing import desk_of
@@ -304,7 +305,7 @@ UNDER_WAY = """
 import os, resource, signal, sys
 from pathlib import Path
 from observatory.cli import backup_file
-from observatory.cli.backup import backup
+from observatory.features.backup.cli import backup
 db, data, to = sys.argv[1:]
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 def room(size):

@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 from observatory.bus.memory import MemoryBus
 from observatory.bus.nats import NatsBus
 from observatory.bus.nats_line import NatsLine
-from observatory.ports import Bus, Notice
+from observatory.pipeline.ports import Bus, Notice
 from observatory.protocol import nats_wire as wire
 from observatory.protocol.nats import address
 from observatory.protocol.nats_wire import NoNats

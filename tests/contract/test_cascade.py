@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.gateway import interventions
-from observatory.projections.cascade import Cascade
-from observatory.state import HOME_TENANT
+from observatory.features.cascade.cascade import Cascade
+from observatory.features.relay import commands as interventions
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_facts import seq

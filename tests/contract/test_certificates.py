@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.cli.authority import issue, make_authority
-from observatory.gateway import certificates as acts
-from observatory.gateway import enrolment, inbox
-from observatory.gateway.certificates import PLACES, Shown
+from observatory.features.certificates import commands as acts
+from observatory.features.certificates.authority import issue, make_authority
+from observatory.features.certificates.commands import PLACES, Shown
+from observatory.features.inbox import commands as inbox
+from observatory.features.registry import commands as enrolment
+from observatory.pipeline.state import HOME_TENANT, Act, Arrival, Breach, Principal, Verdict
 from observatory.protocol.certificates import Certificate, bound_to, read
 from observatory.protocol.identity import agent_entity_id
-from observatory.state import HOME_TENANT, Act, Arrival, Breach, Principal, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log
 

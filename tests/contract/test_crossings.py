@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_cascade import FACT, step

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.daemons.deadlines import overdue
-from observatory.gateway import access, interventions
-from observatory.gateway.responses import request_of
+from observatory.features.access import commands as access
+from observatory.features.decisions.worker import overdue
+from observatory.features.inbox.responses import request_of
+from observatory.features.relay import commands as interventions
+from observatory.pipeline.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
-from observatory.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import envelope, just_now
 

@@ -22,7 +22,7 @@ import yaml
 from cryptography import x509
 
 from bench.postgres import running
-from observatory.cli import authority
+from observatory.features.certificates import authority
 from tests.contract import postgres
 from tests.contract.test_deploy import CHART, ROOT, compose, helm
 from tools import images

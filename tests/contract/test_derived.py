@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from observatory.errors import NotDurable, StatementFailed
-from observatory.insight.seen import Finding, Put
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
+from observatory.runtime.seen import Finding, Put
 from observatory.store import derived_sqlite
 from observatory.store.derived_tables import DERIVED
 from observatory.store.migrate import migrate

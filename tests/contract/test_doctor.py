@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from observatory.cli import doctor_database
-from observatory.cli.doctor_database import Finding, database
+from observatory.features.doctor import database_checks as doctor_database
+from observatory.features.doctor.database_checks import Finding, database
 from observatory.settings import Settings
 from observatory.store.migrate import REVISIONS
 from tests.contract.conftest import House, PostgresHouse

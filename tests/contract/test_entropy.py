@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.daemons.publisher import item_of
-from observatory.gateway import detectors, loop_alarms, rulemaking
-from observatory.insight.derived import StoredFinding
+from observatory.features.loops import commands as detectors
+from observatory.features.loops import commands_findings as loop_alarms
+from observatory.features.policies import commands as rulemaking
+from observatory.pipeline.rows import Session
+from observatory.pipeline.state import HOME_TENANT, Verdict
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Session
-from observatory.state import HOME_TENANT, Verdict
+from observatory.runtime.derived import StoredFinding
+from observatory.runtime.publisher import item_of
 from tests.contract.conftest import House
 from tests.samples import decision_log, envelope
 

@@ -8,19 +8,20 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api import evidence
-from observatory.api.answers import Refusal
-from observatory.api.evidence import collected
-from observatory.api.house import House as ApiHouse
-from observatory.cli import log_check
-from observatory.cli.checking import Segment, check_range
-from observatory.cli.log_check import Held
-from observatory.cli.trail import open_trail
-from observatory.gateway import concluding, thinking
-from observatory.gateway.thinking import Beginning
+from observatory.features.thoughts import commands as thinking
+from observatory.features.thoughts import commands_sealing as concluding
+from observatory.features.thoughts.commands import Beginning
+from observatory.features.verification import routes_evidence as evidence
+from observatory.features.verification import verify_log_root as log_check
+from observatory.features.verification.routes_evidence import collected
+from observatory.features.verification.verify_log_root import Held
+from observatory.features.verification.verify_rows import open_trail
+from observatory.features.verification.verify_workers import Segment, check_range
+from observatory.http.answers import Refusal
+from observatory.http.app_state import House as ApiHouse
 from observatory.ledger import bundle
 from observatory.ledger.verify_bundle import CHECKS, Found, check_bundle
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House
 from tests.contract.sealing import Desk
 from tests.contract.thinking import SESSION, Thinker

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from observatory.cli.trail import open_trail
-from observatory.gateway import interventions
-from observatory.insight.export import Exportable
-from observatory.state import HOME_TENANT
+from observatory.features.backup.types_rows import Exportable
+from observatory.features.relay import commands as interventions
+from observatory.features.verification.verify_rows import open_trail
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House
 from tests.contract.test_relay import AGENT, SESSION, act, pause, person, rewritten, said
 from tests.contract.test_thought_export import lived

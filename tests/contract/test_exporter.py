@@ -11,17 +11,17 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from observatory.bus.memory import MemoryBus
-from observatory.daemons import exporter
-from observatory.daemons.exporter import Exporter
-from observatory.daemons.leader import Leader
-from observatory.daemons.otlp_ways import Answer
-from observatory.daemons.outward import Outward
 from observatory.errors import NotDurable
-from observatory.gateway import exporting
-from observatory.gateway.exporting import NewExporter
-from observatory.protocol import otlp
-from observatory.protocol.exports import Filters
-from observatory.state import HOME_TENANT, Submission, Verdict
+from observatory.features.exporters import commands as exporting
+from observatory.features.exporters import otlp
+from observatory.features.exporters import worker as exporter
+from observatory.features.exporters.commands import NewExporter
+from observatory.features.exporters.transports import Answer
+from observatory.features.exporters.types_settings import Filters
+from observatory.features.exporters.worker import Exporter
+from observatory.pipeline.state import HOME_TENANT, Submission, Verdict
+from observatory.runtime.leader import Leader
+from observatory.runtime.outbound_http import Outward
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.sealing import Keeper
 from tests.contract.test_exporting import made, row

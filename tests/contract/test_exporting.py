@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from observatory.errors import StatementFailed
-from observatory.gateway import exporting
-from observatory.gateway.exporting import Change, Failure, NewExporter, Progress, Refusal
-from observatory.protocol.exports import Filters
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Principal, Verdict
+from observatory.features.exporters import commands as exporting
+from observatory.features.exporters.commands import Change, Failure, NewExporter, Progress, Refusal
+from observatory.features.exporters.types_settings import Filters
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log
 

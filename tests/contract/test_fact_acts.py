@@ -9,14 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api import drift, infection
-from observatory.api.answers import Refusal
-from observatory.gateway import facts
-from observatory.gateway.committer import Committer
-from observatory.gateway.facts import About, Target
-from observatory.gateway.reconciling import Ruling, reconcile
-from observatory.insight.facts import fact_name
-from observatory.state import HOME_TENANT, Act, Verdict
+from observatory.features.drift import routes as drift
+from observatory.features.drift.commands import Ruling, reconcile
+from observatory.features.facts import commands as facts
+from observatory.features.facts import routes_infection as infection
+from observatory.features.facts.commands import About, Target
+from observatory.features.facts.types import fact_name
+from observatory.http.answers import Refusal
+from observatory.pipeline.committer import Committer
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import SERVICE, House
 from tests.contract.test_facts import FACT, step

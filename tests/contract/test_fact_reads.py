@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.insight.facts import FactFilter, fact_number
-from observatory.insight.spread import HELD, LINK_KINDS, READ, STATES, Spread
-from observatory.state import HOME_TENANT
+from observatory.features.facts.types import FactFilter, fact_number
+from observatory.features.graph.types_spread import HELD, LINK_KINDS, READ, STATES, Spread
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_facts import FACT, seq, step

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons.folds import fact_memory
-from observatory.daemons.folds import facts as facts_fold
-from observatory.gateway import gates, interventions, shredding
-from observatory.insight.facts import fact_name, fact_number
-from observatory.projections.facts import key_of, normalise
-from observatory.state import HOME_TENANT
+from observatory.features.facts import fold as facts_fold
+from observatory.features.facts import fold_memory as fact_memory
+from observatory.features.facts.claims import key_of, normalise
+from observatory.features.facts.types import fact_name, fact_number
+from observatory.features.redaction import commands_shredding as shredding
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import commands_gates as gates
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import House
 from tests.contract.test_relay import AGENT, SESSION, act, approve, person, rewritten, said

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from observatory.daemons.federation import read_shown
 from observatory.errors import StatementFailed
-from observatory.gateway import federation
+from observatory.features.transparency import commands_federation as federation
+from observatory.features.transparency.worker_federation import read_shown
 from observatory.ledger import merkle, note
 from observatory.ledger.witness import Head, Offer
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Verdict
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.peering import ORIGIN, PeerLog, act, add, ask, cosigner, opened, told
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from observatory.cli.export import export
-from observatory.cli.restore import import_
 from observatory.cli.terminal import CommandFailed
-from observatory.daemons.retention import DAY_NS
-from observatory.gateway import forgetting, redaction_rules, shredding
+from observatory.features.backup.cli_export import export
+from observatory.features.backup.cli_import import import_
+from observatory.features.redaction import commands as redaction_rules
+from observatory.features.redaction import commands_shredding as shredding
+from observatory.features.redaction import commands_thoughts as forgetting
+from observatory.features.redaction.worker import DAY_NS
 from observatory.ledger.verify_bundle import check_bundle
-from observatory.state import HOME_TENANT, Verdict
+from observatory.pipeline.state import HOME_TENANT, Verdict
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.test_evidence import Office
 from tests.contract.test_relay import events

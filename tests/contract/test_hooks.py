@@ -9,17 +9,20 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.daemons import retention
-from observatory.daemons.home import Home, Watch
-from observatory.daemons.hooks import EACH_A_MINUTE
-from observatory.gateway import hooks, redaction_rules, rulemaking, shredding
-from observatory.gateway.hook_reading import FORM
-from observatory.gateway.redaction_rules import Wish
+from observatory.features.hooks import commands as hooks
+from observatory.features.hooks.call_reader import FORM
+from observatory.features.hooks.types_mapping import HookMapping
+from observatory.features.hooks.worker import EACH_A_MINUTE
+from observatory.features.policies import commands as rulemaking
+from observatory.features.redaction import commands as redaction_rules
+from observatory.features.redaction import commands_shredding as shredding
+from observatory.features.redaction import worker as retention
+from observatory.features.redaction.commands import Wish
+from observatory.pipeline.state import HOME_TENANT, Submission, Verdict
 from observatory.protocol.answers import Refused
-from observatory.protocol.hooks import HookMapping
 from observatory.protocol.rulebook import Match, PolicyRule
 from observatory.protocol.signatures import Scheme, new_secret
-from observatory.state import HOME_TENANT, Submission, Verdict
+from observatory.runtime.worker_context import Home, Watch
 from tests import calling
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.hooking import MAPPING, Caller, messages, told

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import inbox
-from observatory.gateway.record import notice
-from observatory.ports import Delivery, Pending, Stops
+from observatory.features.inbox import commands as inbox
+from observatory.pipeline.event_writer import notice
+from observatory.pipeline.ports import Delivery, Pending, Stops
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Desk, Principal, Verdict, Wants
 from observatory.protocol.otel import span_id_of
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Desk, Principal, Verdict, Wants
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log
 

@@ -10,23 +10,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import (
-    access,
-    dead_letters,
-    enrolment,
-    firing,
-    inbox,
-    instructions,
-    interventions,
-    jobs,
-    rulemaking,
-)
-from observatory.insight.alerting import AlertingRows, Unanswered
-from observatory.insight.hooks import HookRows
-from observatory.insight.schedule import JobRows
-from observatory.insight.thoughts import Thoughts
-from observatory.insight.webhooks import WebhookRows
-from observatory.ports import (
+from observatory.features.access import commands as access
+from observatory.features.alerting.types_rows import AlertingRows, Unanswered
+from observatory.features.hooks.types_rows import HookRows
+from observatory.features.inbox import commands as inbox
+from observatory.features.instructions import commands as instructions
+from observatory.features.policies import commands as rulemaking
+from observatory.features.registry import commands as enrolment
+from observatory.features.relay import commands as interventions
+from observatory.features.schedule import commands as jobs
+from observatory.features.schedule import commands_dead_letters as dead_letters
+from observatory.features.schedule import commands_firing as firing
+from observatory.features.schedule.types_rows import JobRows
+from observatory.features.thoughts.types_rows import Thoughts
+from observatory.features.webhooks.types_rows import WebhookRows
+from observatory.pipeline.ports import (
     Archive,
     Directory,
     EventFilter,
@@ -39,11 +37,11 @@ from observatory.ports import (
     Store,
     Traffic,
 )
+from observatory.pipeline.rows import Obeyed, Reach, Write
+from observatory.pipeline.state import HOME_TENANT, Act, Desk, Principal, Verdict
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Obeyed, Reach, Write
-from observatory.state import HOME_TENANT, Act, Desk, Principal, Verdict
 from observatory.store import tables
 from tests.contract.conftest import OTHER_TENANT, House, writing
 from tests.contract.thinking import Thinker

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons.home import Watch
-from observatory.daemons.stager import stage
-from observatory.gateway import instructions, interventions, kill_switch
+from observatory.features.instructions import commands as instructions
+from observatory.features.kill_switch import commands as kill_switch
+from observatory.features.kill_switch.worker import stage
+from observatory.features.relay import commands as interventions
+from observatory.pipeline.rows import Reach
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
 from observatory.protocol.credentials import digest
 from observatory.protocol.rulebook import KillScope
-from observatory.rows import Reach
+from observatory.runtime.worker_context import Watch
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log, envelope
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from observatory.gateway import firing
+from observatory.features.schedule import commands_firing as firing
 from tests.contract.clockwork import Clockwork
 from tests.contract.conftest import House
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable, event
 
-from observatory.ports import EventFilter
+from observatory.pipeline.ports import EventFilter
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.identity import agent_entity_id
-from observatory.rows import Write
-from observatory.state import HOME_TENANT
 from observatory.store import sqlite_append
 from observatory.store.derived_sqlite import SqliteDerived
 from observatory.store.lists import padded, portioned

@@ -11,14 +11,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from observatory.api.house import House as Doors
-from observatory.api.live_folded import source_of
-from observatory.api.live_sessions import SessionsSource
-from observatory.daemons.feed_channel import Channel, Key, Look, Record
-from observatory.insight.derived import Progress
-from observatory.insight.live import Touches
+from observatory.features.sessions.live_topic import SessionsSource
+from observatory.http.app_state import House as Doors
+from observatory.http.live_topics import source_of
+from observatory.pipeline.state import HOME_TENANT
+from observatory.runtime.derived import Progress
+from observatory.runtime.feed_channel import Channel, Key, Look, Record
+from observatory.runtime.live_rows import Touches
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT
 from tests.contract.conftest import House
 from tests.samples import decision_log
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from observatory.daemons.log_key import Keyring, Mark, UnderWay
 from observatory.errors import StoreError
-from observatory.insight.log import LogBroken
+from observatory.features.transparency.log_key import Keyring, Mark, UnderWay
+from observatory.features.transparency.types_log import LogBroken
 from observatory.ledger import note
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import OTHER_TENANT, House, SqliteHouse
 from tests.contract.sealing import NAME, Desk, desk_of, say
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from observatory.api.log_verification import LogCheck
-from observatory.api.verification import VerifyAnswer, VerifyRequest, verify_range
+from observatory.features.verification.log_root import LogCheck
+from observatory.features.verification.routes import VerifyAnswer, VerifyRequest, verify_range
 from observatory.ledger import note
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.sealing import NAME, Desk, desk_of
 from tests.samples import decision_log

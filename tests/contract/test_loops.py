@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.daemons.folds.idle import IDLE_S
-from observatory.daemons.folds.loops import KEPT, SESSION, WATCH, Loops, _push
-from observatory.daemons.folds.session_lines import SessionLines
-from observatory.gateway import detectors
-from observatory.gateway.loops import Watch
-from observatory.insight.seen import Fold
+from observatory.features.loops import commands as detectors
+from observatory.features.loops.detector import Watch
+from observatory.features.loops.fold import KEPT, SESSION, WATCH, Loops, _push
+from observatory.features.sessions.fold_lines import SessionLines
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.rulebook import LoopSettings
-from observatory.state import HOME_TENANT
+from observatory.runtime.fold_memory import IDLE_S
+from observatory.runtime.seen import Fold
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import House
 from tests.contract.test_relay import act, person
@@ -106,8 +106,8 @@ def test_memory_is_bounded_and_what_was_dropped_is_read_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S196: with room for one agent only, three that go round are found all the same."""
-    monkeypatch.setattr("observatory.daemons.folds.loops.KEPT", 1)
-    monkeypatch.setattr("observatory.daemons.folds.loops.KNOWN", 1)
+    monkeypatch.setattr("observatory.features.loops.fold.KEPT", 1)
+    monkeypatch.setattr("observatory.features.loops.fold.KNOWN", 1)
     with Analyst(house) as analyst:
         fold = Loops(analyst.derived, house.store)
         for number in range(6):
@@ -120,7 +120,7 @@ def test_memory_is_bounded_and_what_was_dropped_is_read_again(
 
 def test_what_is_counted_as_kept_is_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """S196: steps are counted, not agents, for a long watch weighs as much as many short ones."""
-    monkeypatch.setattr("observatory.daemons.folds.loops.KEPT", 60)
+    monkeypatch.setattr("observatory.features.loops.fold.KEPT", 60)
     with Analyst(house) as analyst:
         fold = Loops(analyst.derived, house.store)
         for number in range(24):

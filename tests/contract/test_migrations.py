@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from observatory.errors import StartupError
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.identity import mint
-from observatory.state import HOME_TENANT
 from observatory.store.migrate import REVISIONS, migrate
 from tests.contract import postgres
 from tests.contract.conftest import House, PostgresHouse, SqliteHouse

@@ -16,13 +16,14 @@ import msgspec
 import pytest
 
 from observatory.errors import NotDurable, StatementFailed
-from observatory.gateway import access, lane
-from observatory.gateway.committer import Committer
-from observatory.gateway.pipeline import Batch
+from observatory.features.access import commands as access
 from observatory.ledger.chain import verify_chain
-from observatory.ports import Finished
+from observatory.pipeline import lane
+from observatory.pipeline.committer import Committer
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.ports import Finished
+from observatory.pipeline.state import HOME_TENANT, Memory, Submission, Verdict, Wants
 from observatory.protocol.versions import VersionEntry
-from observatory.state import HOME_TENANT, Memory, Submission, Verdict, Wants
 from tests.contract.conftest import OTHER_TENANT, SERVICE, House
 from tests.samples import decision_log
 
@@ -377,7 +378,7 @@ def test_many_batches_leave_what_one_by_one_would(
     play: Play, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     """However much may be kept between them; every third message is a repeat."""
-    monkeypatch.setattr("observatory.state.KEPT_ROWS", kept)
+    monkeypatch.setattr("observatory.pipeline.state.KEPT_ROWS", kept)
     monkeypatch.setattr(lane, "STRIDE", 7)
     sessions = [str(uuid.uuid4()) for _ in range(5)]
     bodies = [log(sessions[n % 5], f"agent-{n % 3}") for n in range(120)]

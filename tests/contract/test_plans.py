@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Executable
 
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from observatory.store.committed import PLACES
 from observatory.store.derived_postgres import PostgresDerived
 from observatory.store.postgres import PostgresStore

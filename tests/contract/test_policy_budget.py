@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import rulemaking
+from observatory.features.policies import commands as rulemaking
+from observatory.pipeline.state import HOME_TENANT, Verdict
 from observatory.protocol.rulebook import Budget, Match, PolicyRule
-from observatory.state import HOME_TENANT, Verdict
 from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse
 from tests.samples import decision_log, envelope
 

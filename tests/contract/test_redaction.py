@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import interventions, redaction_rules
-from observatory.gateway.redaction_rules import Wish
-from observatory.ports import MessageFilter
-from observatory.state import HOME_TENANT, Verdict
+from observatory.features.redaction import commands as redaction_rules
+from observatory.features.redaction.commands import Wish
+from observatory.features.relay import commands as interventions
+from observatory.pipeline.ports import MessageFilter
+from observatory.pipeline.state import HOME_TENANT, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_relay import AGENT, SESSION, person, rewritten, said
 from tests.samples import decision_log, envelope

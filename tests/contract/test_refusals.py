@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from observatory.api.ingest import Ingest
-from observatory.cli.state_check import check
-from observatory.daemons import refusals as counted
-from observatory.daemons.home import Watch
-from observatory.gateway import access, interventions, jobs, release
+from observatory.features.access import commands as access
+from observatory.features.refusals import worker as counted
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import release
+from observatory.features.schedule import commands as jobs
+from observatory.features.verification.cli_state import check
+from observatory.http.ingest import Ingest
 from observatory.ledger.canonical import jcs
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
+from observatory.runtime.worker_context import Watch
 from tests.contract.conftest import House
 from tests.samples import decision_log, envelope
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import gates, interventions, release, reversal
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.rewriting import with_ids_of
-from observatory.ports import MessageFilter
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import commands_gates as gates
+from observatory.features.relay import commands_undo as reversal
+from observatory.features.relay import release
+from observatory.features.relay.rewrite import with_ids_of
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.ports import MessageFilter
+from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
 from observatory.protocol.message import Message
-from observatory.state import HOME_TENANT, Act, Principal, Verdict
 from tests.contract.conftest import House
 from tests.samples import decision_log
 

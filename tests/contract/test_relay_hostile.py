@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import enrolment, gates, interventions, kill_switch, release, reversal
+from observatory.features.kill_switch import commands as kill_switch
+from observatory.features.registry import commands as enrolment
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import commands_gates as gates
+from observatory.features.relay import commands_undo as reversal
+from observatory.features.relay import release
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Desk, Verdict
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Desk, Verdict
 from tests.contract.conftest import House
 from tests.contract.test_relay import (
     AGENT,

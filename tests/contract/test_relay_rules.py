@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import reaping
+from observatory.features.registry import commands_eviction as reaping
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Desk, Verdict
 from observatory.protocol.rulebook import Effect, Match, PolicyRule
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Desk, Verdict
 from tests.contract.conftest import House
 from tests.contract.test_relay import AGENT, SESSION, act, said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House
 from tests.contract.test_relay import approve, pause, said, unpause
 

@@ -6,10 +6,12 @@ import json
 import uuid
 from typing import Any
 
-from observatory.daemons.retention import DAY_NS
-from observatory.gateway import firing, redaction_rules, rulemaking
+from observatory.features.policies import commands as rulemaking
+from observatory.features.redaction import commands as redaction_rules
+from observatory.features.redaction.worker import DAY_NS
+from observatory.features.schedule import commands_firing as firing
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.state import HOME_TENANT
 from observatory.store.shredding import EMPTY, LETTER
 from tests.contract.clockwork import HOUR, MINUTE, START, Clockwork
 from tests.contract.conftest import House

@@ -4,9 +4,9 @@ import uuid
 from typing import Any
 
 from observatory.errors import NotDurable
-from observatory.gateway.record import notice
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Desk, Verdict
+from observatory.pipeline.event_writer import notice
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Desk, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_overlap import Play, assert_true, codes, log
 from tests.contract.test_overlap import play as play

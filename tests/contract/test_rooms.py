@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons.folds.session_lines import SessionLines
-from observatory.insight.rooms import Rooms, Sought
-from observatory.insight.seen import Batch, Noted
-from observatory.insight.traffic import SecondCount
-from observatory.state import HOME_TENANT, Breach
+from observatory.features.fleet.types_membership import Rooms, Sought
+from observatory.features.fleet.types_traffic import SecondCount
+from observatory.features.sessions.fold_lines import SessionLines
+from observatory.pipeline.state import HOME_TENANT, Breach
+from observatory.runtime.seen import Batch, Noted
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import House
 from tests.samples import decision_log

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import breaker, enrolment, reaping, router
-from observatory.gateway.pipeline import Batch
-from observatory.gateway.registry import SECOND
-from observatory.ports import Stranded
-from observatory.projections.edges import edges
+from observatory.features.fleet.edges import edges
+from observatory.features.registry import circuit_breaker as breaker
+from observatory.features.registry import commands as enrolment
+from observatory.features.registry import commands_eviction as reaping
+from observatory.features.registry import router
+from observatory.features.registry.stage import SECOND
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.ports import Stranded
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
 from observatory.protocol.rulebook import Route
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests.contract.conftest import SERVICE, House
 from tests.samples import decision_log
 

@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from observatory.errors import StartupError, StatementFailed
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act
 from observatory.store import tables
 from observatory.store.derived_tables import DERIVED
 from observatory.store.migrate import migrate

@@ -9,13 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.daemons import scheduler
 from observatory.errors import StatementFailed
-from observatory.gateway import dead_letters, firing, from_now, inbox, jobs, reaping, rulemaking
-from observatory.ports import Pending
+from observatory.features.inbox import commands as inbox
+from observatory.features.policies import commands as rulemaking
+from observatory.features.registry import commands_eviction as reaping
+from observatory.features.schedule import commands as jobs
+from observatory.features.schedule import commands_dead_letters as dead_letters
+from observatory.features.schedule import commands_firing as firing
+from observatory.features.schedule import commands_from_now as from_now
+from observatory.features.schedule import worker as scheduler
+from observatory.pipeline.ports import Pending
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Verdict
 from tests.contract.clockwork import HOUR, MINUTE, START, Clockwork, Killed
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.job_samples import SPEC

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from observatory.daemons import sealer
-from observatory.daemons.log_key import Keyring, Mark, Marks
 from observatory.errors import StatementFailed
-from observatory.gateway import checkpoints
+from observatory.features.transparency import commands as checkpoints
+from observatory.features.transparency import worker as sealer
+from observatory.features.transparency.log_key import Keyring, Mark, Marks
 from observatory.ledger import merkle, note
 from observatory.ledger.tiles import Node
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Verdict
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse, SqliteHouse
 from tests.contract.sealing import NAME, Desk, desk_of, say, true_root, verifier
 
@@ -105,7 +105,7 @@ def test_who_comes_second_leaves_a_tenant_to_the_faster_one_and_takes_it_when_th
 ) -> None:
     """S362: two gateways do not read each other's work again and again; nor is anything left unsigned."""
     house, clock = desk.house, [1_000.0]
-    monkeypatch.setattr("observatory.daemons.sealer.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("observatory.features.transparency.worker.time.monotonic", lambda: clock[0])
     second = Desk(house, desk.path.parent)
     desk.look()
     second.look()
@@ -274,7 +274,7 @@ def test_marks_never_go_back_s359(tmp_path: Path) -> None:
 
 def test_a_log_is_caught_up_with_in_portions_s356(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """S356: an imported record, or one sealed for the first time."""
-    monkeypatch.setattr("observatory.daemons.sealer.PAGE", 100)
+    monkeypatch.setattr("observatory.features.transparency.worker.PAGE", 100)
     say(desk.house, 300)
     assert desk.sealed().root == true_root(desk.house, len(desk.house.trail_of()))
     assert len(desk.house.read(desk.house.store.rows(HOME_TENANT, "checkpoints"))) == 4

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from observatory.daemons.log_key import Mark
+from observatory.features.transparency.log_key import Mark
 from observatory.ledger import note
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.sealing import NAME, Desk, desk_of, say, true_root, verifier
 
@@ -36,7 +36,7 @@ def test_a_mark_far_ahead_of_what_was_kept_is_reached_in_one_step_s358(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S358: nothing below it is signed on the way."""
-    monkeypatch.setattr("observatory.daemons.sealer.PAGE", 10)
+    monkeypatch.setattr("observatory.features.transparency.worker.PAGE", 10)
     say(desk.house, 60)
     mark = Mark(f"{NAME}/{HOME_TENANT}", 50, true_root(desk.house, 50))
     desk.sealer.marks.advance({HOME_TENANT: mark})

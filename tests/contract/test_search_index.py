@@ -10,10 +10,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from observatory.gateway import interventions
-from observatory.insight.search import Clause, Scope, Term, Wanted
-from observatory.insight.seen import Put
-from observatory.state import HOME_TENANT
+from observatory.features.relay import commands as interventions
+from observatory.features.search.types_query import Clause, Scope, Term, Wanted
+from observatory.pipeline.state import HOME_TENANT
+from observatory.runtime.seen import Put
 from observatory.store import embedding
 from observatory.store.likeness import Vectors
 from tests.contract.analysis import Analyst

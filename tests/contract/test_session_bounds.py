@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
-from observatory.api import contents, entropy, graphs, live_dag, sessions
-from observatory.gateway.entropy import intent_hash
-from observatory.state import HOME_TENANT
+from observatory.features.archive import queries_content as contents
+from observatory.features.graph import live_topic as live_dag
+from observatory.features.graph import loader as graphs
+from observatory.features.loops import routes as entropy
+from observatory.features.loops.stage import intent_hash
+from observatory.features.sessions import routes as sessions
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House
 from tests.contract.test_live_replay import doors
 from tests.contract.test_session_reads import log, played, session_of

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import annotating, viewing
-from observatory.gateway.annotating import Note, Subject
-from observatory.insight.sessions import Played, seen_of
+from observatory.features.annotations import commands as annotating
+from observatory.features.annotations.commands import Note, Subject
+from observatory.features.search import commands as viewing
+from observatory.features.sessions.types import Played, seen_of
+from observatory.pipeline.state import HOME_TENANT, Act, Desk, Verdict, Wants
 from observatory.protocol.clock import to_ns
-from observatory.state import HOME_TENANT, Act, Desk, Verdict, Wants
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log, envelope
 

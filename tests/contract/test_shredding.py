@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from observatory.daemons.home import Home, Watch
-from observatory.daemons.retention import DAY_NS, Keeper
-from observatory.gateway import interventions, redaction_rules, shredding
-from observatory.gateway.shredding import AT_ONCE
+from observatory.features.redaction import commands as redaction_rules
+from observatory.features.redaction import commands_shredding as shredding
+from observatory.features.redaction.commands_shredding import AT_ONCE
+from observatory.features.redaction.worker import DAY_NS, Keeper
+from observatory.features.relay import commands as interventions
 from observatory.ledger.verify import ChainCheck
-from observatory.ports import MessageFilter, StoredMessage
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
+from observatory.pipeline.ports import MessageFilter, StoredMessage
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
+from observatory.runtime.worker_context import Home, Watch
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import House
 from tests.contract.test_facts import step

@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
-from observatory.cli.export import export
-from observatory.cli.restore import import_
-from observatory.cli.state_check import check
-from observatory.cli.state_words import StateReport
-from observatory.gateway import access, gates, interventions, reversal, rulemaking
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.stating import ATTRIBUTE, STATED
+from observatory.features.access import commands as access
+from observatory.features.backup.cli_export import export
+from observatory.features.backup.cli_import import import_
+from observatory.features.policies import commands as rulemaking
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import commands_gates as gates
+from observatory.features.relay import commands_undo as reversal
+from observatory.features.verification.cli_state import check
+from observatory.features.verification.state_report import StateReport
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.row_statements import ATTRIBUTE, STATED
+from observatory.pipeline.state import HOME_TENANT, Act
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Budget, Match, PolicyRule
-from observatory.state import HOME_TENANT, Act
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.test_relay import AGENT, SESSION, act, approve, pause, person, said, unpause
 from tests.contract.thinking import Thinker

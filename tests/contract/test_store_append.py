@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from observatory.errors import StatementFailed
-from observatory.gateway import access
-from observatory.gateway.sender_clock import BEHIND
+from observatory.features.access import commands as access
 from observatory.ledger.verify import ChainCheck, payload_matches
-from observatory.ports import EventFilter, MessageFilter
+from observatory.pipeline.ports import EventFilter, MessageFilter
+from observatory.pipeline.rows import AuditRow, MessageRow, Write
+from observatory.pipeline.sender_clock import BEHIND
+from observatory.pipeline.state import HOME_TENANT, Act, Breach, Changes, Verdict, Wants
 from observatory.protocol.clock import from_ns
 from observatory.protocol.message import Message
-from observatory.rows import AuditRow, MessageRow, Write
-from observatory.state import HOME_TENANT, Act, Breach, Changes, Verdict, Wants
 from observatory.store import postgres_append, reads, sqlite_append
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log, envelope

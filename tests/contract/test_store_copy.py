@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from observatory.errors import StartupError, StatementFailed, StoreError
-from observatory.ports import EventFilter, MessageFilter
-from observatory.state import HOME_TENANT
-from observatory.store.copy import copy_database, without_password
+from observatory.features.backup.copy import copy_database, without_password
+from observatory.pipeline.ports import EventFilter, MessageFilter
+from observatory.pipeline.state import HOME_TENANT
 from observatory.store.migrate import migrate
 from tests.contract import postgres
 from tests.contract.conftest import OTHER_TENANT, PostgresHouse, SqliteHouse

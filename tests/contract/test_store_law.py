@@ -7,9 +7,9 @@ import uuid
 
 import pytest
 
-from observatory.ports import MessageFilter
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Verdict
+from observatory.pipeline.ports import MessageFilter
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import House, PostgresHouse
 from tests.samples import decision_log
 

@@ -12,12 +12,12 @@ import asyncpg
 import pytest
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
-from observatory.gateway import access
-from observatory.gateway.pipeline import Batch
+from observatory.features.access import commands as access
 from observatory.ledger.verify import ChainCheck
-from observatory.ports import Notice
-from observatory.rows import Tenant
-from observatory.state import HOME_TENANT, Wants
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.ports import Notice
+from observatory.pipeline.rows import Tenant
+from observatory.pipeline.state import HOME_TENANT, Wants
 from observatory.store import postgres as adapter
 from observatory.store.postgres import PostgresStore, dsn, translated
 from tests.contract import postgres

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import access
-from observatory.ports import EventFilter, MessageFilter
+from observatory.features.access import commands as access
+from observatory.pipeline.ports import EventFilter, MessageFilter
+from observatory.pipeline.state import HOME_TENANT, Breach
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.otel import trace_id_of_session
-from observatory.state import HOME_TENANT, Breach
 from tests.contract.conftest import House
 from tests.samples import decision_log, envelope
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from observatory.errors import StatementFailed
-from observatory.gateway import access
-from observatory.gateway.pipeline import Batch
+from observatory.features.access import commands as access
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Arrival, Changes, Memory, Verdict, Wants
 from observatory.protocol.versions import VersionEntry
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Arrival, Changes, Memory, Verdict, Wants
 from tests.contract.conftest import SERVICE, House
 from tests.samples import decision_log
 

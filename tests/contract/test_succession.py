@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from observatory.daemons.federation import read_shown
-from observatory.daemons.outward import Heard
-from observatory.gateway import federation, succession
+from observatory.features.transparency import commands_federation as federation
+from observatory.features.transparency import commands_key_rotation as succession
+from observatory.features.transparency.worker_federation import read_shown
 from observatory.ledger import merkle, note
 from observatory.ledger import succession as rotations
 from observatory.ledger.note import BadNote, Signer
-from observatory.state import HOME_TENANT, Principal, Verdict
+from observatory.pipeline.state import HOME_TENANT, Principal, Verdict
+from observatory.runtime.outbound_http import Heard
 from tests.contract import test_witnesses
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.peering import ORIGIN, PeerLog, add, ask, told

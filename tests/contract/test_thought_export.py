@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from observatory.cli.export import export
-from observatory.cli.restore import import_
 from observatory.cli.terminal import CommandFailed
+from observatory.features.backup.cli_export import export
+from observatory.features.backup.cli_import import import_
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.test_relay import SESSION as MESH
 from tests.contract.test_relay import said

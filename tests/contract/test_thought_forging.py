@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from observatory.gateway import concluding
+from observatory.features.thoughts import commands_sealing as concluding
 from observatory.ledger import thoughts as ledger
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.test_redaction import MAIL, add, remove
 from tests.contract.test_relay import AGENT, events, said

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from observatory.errors import StatementFailed
+from observatory.features.backup.copy import copy_database
 from observatory.ledger import thoughts as ledger
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Verdict
-from observatory.store.copy import copy_database
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse, SqliteHouse
 from tests.contract.test_relay import events
 from tests.contract.test_thoughts import reason, told

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import concluding
+from observatory.features.thoughts import commands_sealing as concluding
+from observatory.features.thoughts import queries as store_thoughts
 from observatory.ledger import thoughts as ledger
 from observatory.ledger.merkle import root, verify_inclusion
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from observatory.protocol.thoughts import RECORDS
-from observatory.state import HOME_TENANT, Act, Verdict
-from observatory.store import thoughts as store_thoughts
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.test_fact_acts import at_once
 from tests.contract.test_relay import SESSION as MESH

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from observatory.gateway import jobs
+from observatory.features.schedule import commands as jobs
+from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
-from observatory.state import HOME_TENANT
 from tests.contract.clockwork import HOUR, MINUTE, START, Clockwork
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.job_samples import SPEC

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import interventions
-from observatory.insight.traffic import Dimension
-from observatory.state import HOME_TENANT, Breach
+from observatory.features.fleet.types_traffic import Dimension
+from observatory.features.relay import commands as interventions
+from observatory.pipeline.state import HOME_TENANT, Breach
 from tests.contract.analysis import Analyst
 from tests.contract.conftest import House
 from tests.contract.test_analyst import mixed_record

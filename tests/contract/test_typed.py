@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
-from observatory.gateway import annotating, facts, gates, interventions
-from observatory.gateway.annotating import Note, Subject
-from observatory.gateway.reconciling import Ruling, reconcile
-from observatory.state import HOME_TENANT, Act
+from observatory.features.annotations import commands as annotating
+from observatory.features.annotations.commands import Note, Subject
+from observatory.features.drift.commands import Ruling, reconcile
+from observatory.features.facts import commands as facts
+from observatory.features.relay import commands as interventions
+from observatory.features.relay import commands_gates as gates
+from observatory.pipeline.state import HOME_TENANT, Act
 from tests.contract.conftest import House
 from tests.contract.test_fact_acts import ABOUT, HERE
 from tests.contract.test_redaction import MAIL, add

@@ -8,14 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.daemons import deadlines, gatekeeper
-from observatory.daemons.home import AGAIN_S, Home, Watch
-from observatory.gateway import rulemaking
-from observatory.gateway.committer import Committer
+from observatory.features.decisions import worker as deadlines
+from observatory.features.policies import commands as rulemaking
+from observatory.features.relay import worker as gatekeeper
+from observatory.pipeline.committer import Committer
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
 from observatory.protocol.clock import from_ns
 from observatory.protocol.rulebook import Match, PolicyRule
+from observatory.runtime.worker_context import AGAIN_S, Home, Watch
 from observatory.settings import Settings
-from observatory.state import HOME_TENANT, Principal, Submission, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.samples import decision_log, envelope
 

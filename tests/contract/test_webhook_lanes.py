@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from observatory.daemons.webhooks import LOOK_S, Outcome
 from observatory.errors import NotDurable
-from observatory.gateway import webhooks
-from observatory.gateway.retrying import BREAK_AT, S
+from observatory.features.webhooks import commands as webhooks
+from observatory.features.webhooks.retry import BREAK_AT, S
+from observatory.features.webhooks.worker import LOOK_S, Outcome
+from observatory.pipeline.state import Submission, Verdict
 from observatory.protocol.answers import Refused
-from observatory.state import Submission, Verdict
 from tests.contract.conftest import House
 from tests.contract.webhooking import (
     BAD,

@@ -6,15 +6,17 @@ import json
 
 import pytest
 
-from observatory.daemons.webhooks import Outcome
 from observatory.errors import StatementFailed
-from observatory.gateway import dead_letters, webhook_sending, webhooks
-from observatory.gateway.retrying import patience_s
-from observatory.gateway.subscribing import Subscription
-from observatory.gateway.webhooks import MOST_ENDPOINTS, Matched, Wish
-from observatory.ports import EventFilter
-from observatory.rows import Write
-from observatory.state import HOME_TENANT, Act, Verdict
+from observatory.features.schedule import commands_dead_letters as dead_letters
+from observatory.features.webhooks import commands as webhooks
+from observatory.features.webhooks import commands_sending as webhook_sending
+from observatory.features.webhooks.commands import MOST_ENDPOINTS, Matched, Wish
+from observatory.features.webhooks.retry import patience_s
+from observatory.features.webhooks.subscriptions import Subscription
+from observatory.features.webhooks.worker import Outcome
+from observatory.pipeline.ports import EventFilter
+from observatory.pipeline.rows import Write
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import OTHER_TENANT, House
 from tests.contract.webhooking import (
     BAD,
@@ -303,7 +305,7 @@ def test_filters_are_plain_sets_and_alerts_reach_whom_they_name_s502(house: Hous
     named = make(house, name="named")
     sending = Sending(house, receiver := Receiver())
     house.send(decision_log(meta={"session_id": "ses_1"}))
-    from observatory.gateway.record import notice
+    from observatory.pipeline.event_writer import notice
 
     def alert(desk: object) -> Verdict:
         detail = {"endpoint_ids": [named["endpoint_id"]]}

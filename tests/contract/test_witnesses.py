@@ -10,15 +10,15 @@ from typing import cast
 
 import pytest
 
-from observatory.daemons import federation as daemon
-from observatory.daemons.federation import Federation, read_shown
-from observatory.daemons.home import Home
-from observatory.daemons.outward import Heard, Outward, Unreachable
-from observatory.gateway import federation
-from observatory.gateway.federation import witness_name, witness_of
+from observatory.features.transparency import commands_federation as federation
+from observatory.features.transparency import worker_federation as daemon
+from observatory.features.transparency.commands_federation import witness_name, witness_of
+from observatory.features.transparency.worker_federation import Federation, read_shown
 from observatory.ledger import merkle, note, witness
 from observatory.ledger.note import Cosigner
-from observatory.state import HOME_TENANT, Principal
+from observatory.pipeline.state import HOME_TENANT, Principal
+from observatory.runtime.outbound_http import Heard, Outward, Unreachable
+from observatory.runtime.worker_context import Home
 from tests.contract.conftest import House, SqliteHouse
 from tests.contract.peering import PeerLog, told
 from tests.contract.sealing import NAME, Desk, Keeper

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from observatory.gateway import concluding, thinking
-from observatory.gateway.proving import Examined, Trail, examine
-from observatory.gateway.thinking import Beginning, Said
-from observatory.gateway.thoughts import Voice, home_of
+from observatory.features.thoughts import commands as thinking
+from observatory.features.thoughts import commands_sealing as concluding
+from observatory.features.thoughts.commands import Beginning, Said
+from observatory.features.thoughts.rows import Voice, home_of
+from observatory.features.thoughts.verification import Examined, Trail, examine
 from observatory.ledger.canonical import jcs
-from observatory.state import HOME_TENANT, Act, Principal, Verdict
+from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
 from tests.contract.conftest import House
 
 Row = dict[str, Any]

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from observatory.daemons.webhooks import Home, Outcome, Webhooks
-from observatory.gateway import webhooks
-from observatory.gateway.retrying import SCHEDULE_S
-from observatory.gateway.webhooks import Wish
-from observatory.state import HOME_TENANT, Act, Verdict
+from observatory.features.webhooks import commands as webhooks
+from observatory.features.webhooks.commands import Wish
+from observatory.features.webhooks.retry import SCHEDULE_S
+from observatory.features.webhooks.worker import Home, Outcome, Webhooks
+from observatory.pipeline.state import HOME_TENANT, Act, Verdict
 from tests.contract.conftest import House
 from tests.contract.sealing import Keeper
 

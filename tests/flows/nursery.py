@@ -4,8 +4,8 @@ start costs otherwise.
 Before a gateway has threads or a loop it forks its nursery, which has loaded all an analyst needs and forks
 one when asked. The gateway becomes its parent (`PR_SET_CHILD_SUBREAPER`: a process whose parent ends goes to
 the nearest ancestor that takes it), so it is waited for, killed and found as one that was executed: own
-session, settings on stdin, `observatory.analyst.main` from its first line on. What is to be seen of its
-command line, and everything where the system is another, takes `EXECUTED`.
+session, settings on stdin, `observatory.runtime.analyst.main` from its first line on. What is to be seen of
+its command line, and everything where the system is another, takes `EXECUTED`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def prepare() -> None:
     """In the process that all gateways are forked from: what every analyst loads."""
-    from observatory import analyst
+    from observatory.runtime import analyst
 
     assert analyst
 
@@ -36,7 +36,7 @@ def open_for(environment: Mapping[str, str]) -> None:
     is_wanted = environment.get("OBSERVATORY_INSIGHT", "true") == "true" and "ANALYST" not in environment
     if not is_wanted or not sys.platform.startswith("linux"):
         return
-    from observatory.daemons import child
+    from observatory.runtime import child_process as child
 
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -123,7 +123,7 @@ def _rear(orders: socket.socket) -> NoReturn:
 
 
 def _become(stdin: int) -> NoReturn:
-    from observatory.analyst import main
+    from observatory.runtime.analyst import main
 
     os.setsid()
     os.dup2(stdin, 0)

@@ -161,8 +161,8 @@ def _serve(number: int, kind: str) -> None:
 def _warm(app: Any) -> None:
     """What every gateway works out anew, once for all that are forked: putting the doors together is half of
     what a start costs. A process has one house, so the doors can be told of it later."""
-    from observatory.api import face
-    from observatory.api.app import assembled
+    from observatory.http import asgi_app as face
+    from observatory.http.app import assembled
     from observatory.store.migrate import migrate
     from tests.flows import nursery
 

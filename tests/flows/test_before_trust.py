@@ -18,9 +18,9 @@ from litestar.routes import HTTPRoute
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from observatory.api.app import litestar_app
-from observatory.api.hook_shapes import HOOK_DOORS
-from observatory.api.peer_shapes import WITNESS_DOORS
+from observatory.features.hooks.types import HOOK_DOORS
+from observatory.features.transparency.types_peers import WITNESS_DOORS
+from observatory.http.app import litestar_app
 from tests.flows.databases import ALONE
 from tests.flows.server import Server
 from tests.samples import decision_log

@@ -177,7 +177,7 @@ def test_a_hangup_ends_the_gateway_as_sigterm_does_s1249(tmp_path: Path) -> None
 
 def test_the_demo_keeps_the_egress_it_is_given_s1250(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """S1250: with it the first example of export-otlp.md reaches its collector."""
-    from observatory.cli import demo
+    from observatory.demo import command as demo
 
     seen: dict[str, str] = {}
     monkeypatch.setattr(demo._Child, "__init__", lambda self, command, env: seen.update(env))

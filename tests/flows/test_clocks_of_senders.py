@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from websockets.sync.client import connect
 
-from observatory.gateway.sender_clock import AHEAD, BEHIND
+from observatory.pipeline.sender_clock import AHEAD, BEHIND
 from tests.flows.tenant import Tenant
 from tests.samples import Json, decision_log, envelope
 

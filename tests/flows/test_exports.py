@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from observatory.cli import exported
 from observatory.cli.terminal import CommandFailed
+from observatory.features.backup import export_file as exported
 from observatory.ledger.export import ExportUnusable
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from observatory.gateway.federation import witness_of
+from observatory.features.transparency.commands_federation import witness_of
 from observatory.ledger import note, tlog_proof, witness
 from observatory.ledger.witness import Offer
 from tests.contract.peering import ORIGIN, PeerLog

@@ -35,7 +35,7 @@ def lines(count: int, session: str = "ses-insight", first: int = 0) -> list[byte
 
 def children(pid: int) -> list[int]:
     found = subprocess.run(
-        ["pgrep", "-P", str(pid), "-f", "observatory.analyst"], capture_output=True, text=True
+        ["pgrep", "-P", str(pid), "-f", "observatory.runtime.analyst"], capture_output=True, text=True
     )
     return [int(word) for word in found.stdout.split()]
 
@@ -142,7 +142,7 @@ def test_nothing_secret_on_the_analysts_command_line_and_it_gives_way_s197_s203(
     with Server(tmp_path / "data", *either_options, environment=EXECUTED) as server:
         pid = analyst_of(server)
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        assert words[1:] == [b"-P", b"-m", b"observatory.analyst", b""]
+        assert words[1:] == [b"-P", b"-m", b"observatory.runtime.analyst", b""]
         wanted = min(19, os.getpriority(os.PRIO_PROCESS, server.pid) + 10)
         until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == wanted)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from observatory.daemons.tls import Tls
 from observatory.errors import StartupError
+from observatory.runtime.tls import Tls
 from observatory.settings import load
 from tests.certifying import Folder, Secured
 from tests.flows.databases import ALONE, new_database
@@ -76,7 +76,7 @@ def analyst_of(server: Server) -> int:
         with suppress(OSError):
             parent = re.search(r"^PPid:\s+(\d+)", (place.parent / "status").read_text(), re.MULTILINE)
             is_ours = parent is not None and int(parent[1]) == server.pid
-            if is_ours and b"observatory.analyst" in place.read_bytes():
+            if is_ours and b"observatory.runtime.analyst" in place.read_bytes():
                 return int(place.parent.name)
     return 0
 

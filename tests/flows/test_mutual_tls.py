@@ -18,9 +18,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from observatory import Agent
-from observatory.cli.authority import make_authority, name_of, write_pair
-from observatory.daemons.tls import Tls
+from observatory.features.certificates.authority import make_authority, name_of, write_pair
 from observatory.protocol.certificates import read, read_pem
+from observatory.runtime.tls import Tls
 from observatory.settings import load
 from tests.certifying import Folder, Secured
 from tests.flows.server import observatory

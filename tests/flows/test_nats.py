@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from observatory import Agent
-from observatory.api.nats_ingest import MAX_PENDING
+from observatory.features.nats.ingest import MAX_PENDING
 from observatory.protocol import nats
 from observatory.protocol.credentials import public_id
 from observatory.sdk import Cancelled, nats_way

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from observatory import Agent
-from observatory.api.nats_ingest import NatsIngest
+from observatory.features.nats.ingest import NatsIngest
 from observatory.protocol import nats
 from observatory.sdk import NotConfigured
 from tests.flows.letters import by_hand

@@ -13,11 +13,11 @@ import jsonschema
 import pytest
 from litestar.routes import HTTPRoute
 
-from observatory.api.app import litestar_app
-from observatory.api.hook_shapes import HOOK_DOORS
-from observatory.api.otlp import PATHS as OTLP
-from observatory.api.peer_shapes import OFFERED, WITNESS_DOORS
-from observatory.api.windows_door import ROUTES
+from observatory.features.hooks.types import HOOK_DOORS
+from observatory.features.otlp.routes import PATHS as OTLP
+from observatory.features.transparency.types_peers import OFFERED, WITNESS_DOORS
+from observatory.http.app import litestar_app
+from observatory.http.web_ui import ROUTES
 from tests.flows import (
     answered,
     answered_alerts,

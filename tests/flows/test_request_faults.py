@@ -10,8 +10,8 @@ import pytest
 from litestar.routes import HTTPRoute
 from msgspec import inspect as kinds
 
-from observatory.api.app import litestar_app
-from observatory.api.bodies import shape_of
+from observatory.http.app import litestar_app
+from observatory.http.bodies import shape_of
 from tests.flows.server import Server
 
 CANARY = "canary-28f1"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from observatory.projections.session_status import STATUSES
+from observatory.features.sessions.status import STATUSES
 from tests.flows.answered import acceptable
 from tests.flows.fleet import Json
 from tests.flows.graphs import ask, send, step

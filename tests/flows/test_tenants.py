@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from observatory.api.hook_shapes import HOOK_DOORS
-from observatory.api.peer_shapes import WITNESS_DOORS
+from observatory.features.hooks.types import HOOK_DOORS
+from observatory.features.transparency.types_peers import WITNESS_DOORS
 from tests.flows.databases import DATABASES
 from tests.flows.house import BODIES, House, operations
 from tests.flows.naming import named_in_bodies, named_in_path, named_in_queries

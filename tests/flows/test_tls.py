@@ -21,10 +21,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from observatory import Agent
-from observatory.cli.authority import name_of
 from observatory.cli.live import feed
-from observatory.daemons.outward import Outward, Unreachable
+from observatory.features.certificates.authority import name_of
 from observatory.protocol.certificates import read
+from observatory.runtime.outbound_http import Outward, Unreachable
 from observatory.sdk.credentials import Trust
 from observatory.sdk.errors import NotConfigured
 from tests import authorities

@@ -43,7 +43,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def pages_of(names: list[str]) -> set[str]:
     return {
-        name.partition("observatory/api/windows/")[2] for name in names if "observatory/api/windows/" in name
+        name.partition("observatory/http/windows/")[2]
+        for name in names
+        if "observatory/http/windows/" in name
     }
 
 
@@ -54,8 +56,8 @@ def test_sdist_and_wheel_hold_the_same_built_windows(built: tuple[Path, str]) ->
         inside = pages_of([member.name for member in sdist.getmembers() if member.isfile()])
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
         assert pages_of(wheel.namelist()) == inside
-        page = wheel.read("observatory/api/windows/index.html").decode()
-        manifest = json.loads(wheel.read("observatory/api/windows/manifest.json"))
+        page = wheel.read("observatory/http/windows/index.html").decode()
+        manifest = json.loads(wheel.read("observatory/http/windows/manifest.json"))
         names = wheel.namelist()
     assert "index.html" in inside and "manifest.json" in inside
     addresses = set(re.findall(r'"/(assets/[^"]+)"', page))

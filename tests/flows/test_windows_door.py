@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from observatory.api import windows_door
+from observatory.http import web_ui as windows_door
 from tests.flows.server import Server
 from tools import windows
 
@@ -166,9 +166,9 @@ def test_without_a_build_the_page_says_so_and_how_to_get_one(tmp_path: Path) -> 
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import asyncio, json\n"
-        "from observatory.api import windows_door\n"
-        "answer = asyncio.run(windows_door.window.fn())\n"
-        "print(json.dumps([windows_door.__file__, answer.status_code, answer.content.decode()]))"
+        "from observatory.http import web_ui\n"
+        "answer = asyncio.run(web_ui.window.fn())\n"
+        "print(json.dumps([web_ui.__file__, answer.status_code, answer.content.decode()]))"
     )
     said = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "src")], capture_output=True, text=True, check=True

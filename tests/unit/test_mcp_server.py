@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from observatory.errors import GatewayStopped, QueueFull
-from observatory.mcp_server import McpServer
-from observatory.protocol import tools
+from observatory.features.mcp import tools
+from observatory.features.mcp.server import McpServer
+from observatory.pipeline.state import Act, Principal, Verdict
 from observatory.protocol.answers import Refused
-from observatory.state import Act, Principal, Verdict
 
 Json = dict[str, Any]
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")
@@ -122,7 +122,7 @@ def test_a_broken_chain_tells_where_and_to_stop_s410() -> None:
 
 def test_the_sdk_is_not_loaded_by_the_gateways_start_s412() -> None:
     """S412: a gateway that nobody asks by MCP does not pay for it."""
-    code = "import sys, observatory.bootstrap, observatory.mcp_server; print('mcp' in sys.modules)"
+    code = "import sys, observatory.bootstrap, observatory.features.mcp.server; print('mcp' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout == "False\n"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.cli.refold_insight import InsightRows
-from observatory.gateway.loop_alarms import open_loops
-from observatory.insight.facts import fact_name, fact_named
+from observatory.features.backup.restore_insight import InsightRows
+from observatory.features.facts.types import fact_name, fact_named
+from observatory.features.loops.commands_findings import open_loops
 from observatory.ledger.chain import Head
-from observatory.rows import Session, Tenant
-from observatory.state import Changes, Memory, Rulebook
+from observatory.pipeline.rows import Session, Tenant
+from observatory.pipeline.state import Changes, Memory, Rulebook
 
 AT = "2026-11-16T09:30:00.000000000Z"
 

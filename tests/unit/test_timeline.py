@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import timeline
-from observatory.gateway.timeline import MOST, Counted
+from observatory.features.schedule import timeline
+from observatory.features.schedule.timeline import MOST, Counted
 
 MINUTE = 60 * 10**9
 HOUR = 60 * MINUTE

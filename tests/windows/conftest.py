@@ -19,7 +19,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from observatory.api.windows_door import FOLDER
+from observatory.http.web_ui import FOLDER
 from tests.flows.fleet import say
 from tests.flows.server import Server
 from tests.waiting import until

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
-from observatory.api.auth import PERMISSIONS
+from observatory.http.authentication import PERMISSIONS
 from tests.flows.server import Server
 from tests.waiting import until
 from tests.windows.conftest import Open

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from observatory.cli import exported
+from observatory.features.backup import export_file as exported
 from tests.flows.graphs import ask, new, send_all, step
 from tests.flows.insight import settled
 from tests.flows.server import Server

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from observatory.cli.authority import name_of
+from observatory.features.certificates.authority import name_of
 from tests.certifying import Folder, Secured
 from tests.flows.server import Server
 from tests.flows.test_tls import said

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from observatory.ports import Notice
+from observatory.pipeline.ports import Notice
 
 
 class MemoryBus:

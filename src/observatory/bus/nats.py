@@ -21,7 +21,7 @@ import msgspec
 from observatory.bus.memory import MemoryBus
 from observatory.bus.nats_line import NatsLine
 from observatory.errors import StoreError
-from observatory.ports import Notice
+from observatory.pipeline.ports import Notice
 from observatory.protocol.nats_wire import failures
 
 if TYPE_CHECKING:

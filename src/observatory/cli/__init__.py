@@ -40,7 +40,7 @@ def main() -> None:
     try:
         app(exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        from observatory.cli.missing import told_of
+        from observatory.cli.usage_errors import told_of
 
         print(f"observatory: {told_of(error)}", file=sys.stderr)
         # Elsewhere 2 is taken: of `verify` it says that the trail is broken.

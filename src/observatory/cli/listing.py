@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from observatory.cli.asking import when
+from observatory.cli.prompts import when
 from observatory.cli.terminal import show_json, show_table
 
 Row = Mapping[str, Any]

@@ -11,8 +11,8 @@ import msgspec
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
-from observatory.cli.door import unanswered
 from observatory.cli.duplex_tls import DuplexTlsSocket
+from observatory.cli.gateway_client import unanswered
 from observatory.cli.terminal import CommandFailed
 from observatory.sdk.client import tls
 from observatory.sdk.credentials import Trust, find_trust

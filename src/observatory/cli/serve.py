@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
-from observatory.cli import unfinished
+from observatory.cli import unfinished_files as unfinished
 from observatory.cli.terminal import progress_to, say
 
 
@@ -77,7 +77,7 @@ def copy(
     to: Annotated[str, Parameter(help="The empty database to fill.")],
 ) -> None:
     """Move everything to an empty database, verified on the way; the source is marked as moved."""
-    from observatory.store.copy import copy_database
+    from observatory.features.backup.copy import copy_database
 
     with progress_to("copying") as tell:
         told = copy_database(from_, to, tell)

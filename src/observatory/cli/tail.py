@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from observatory.cli.door import ANY, Gateway, find, trust_of
+from observatory.cli.gateway_client import ANY, Gateway, find, trust_of
 from observatory.cli.live import follow, plain
 from observatory.cli.terminal import note, printable, say_json
 

@@ -15,16 +15,7 @@ from random import Random
 
 from observatory.demo.cast import Kind, Role
 from observatory.demo.pacer import QUICKER, Pacer
-from observatory.sdk import (
-    AsyncAgent,
-    AsyncSession,
-    Handoff,
-    NotAnswered,
-    Outbox,
-    Prompt,
-    Received,
-    Rejected,
-)
+from observatory.sdk import AsyncAgent, AsyncSession, Handoff, NotAnswered, Outbox, Prompt, Received, Rejected
 
 log = logging.getLogger("observatory.demo")
 HOME_SHARE = 0.65  # how often a colleague of the same team is asked

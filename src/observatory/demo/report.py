@@ -12,16 +12,7 @@ from observatory.demo.cast import ANALYST, FILINGS, PLANNER, RESEARCHER, RUNNER
 from observatory.demo.chance import new_run, score
 from observatory.demo.desk import Desk
 from observatory.demo.part import Ended, NotTaken, Part
-from observatory.demo.story import (
-    COMPANIES,
-    METHODS,
-    OBSTACLES,
-    PLAN_STEPS,
-    SNIPPETS,
-    Company,
-    Lead,
-    Size,
-)
+from observatory.demo.story import COMPANIES, METHODS, OBSTACLES, PLAN_STEPS, SNIPPETS, Company, Lead, Size
 from observatory.demo.writing import publish
 
 FLASH = Size("Flash note", 1, 0, False, False)

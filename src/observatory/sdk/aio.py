@@ -12,10 +12,12 @@ from typing import Any, Self, Unpack
 
 from observatory.protocol.thoughts import RecordedThought as Recorded
 from observatory.sdk import decisions, gate, reminders, thoughts
-from observatory.sdk.client import Answer, NoChannel
+from observatory.sdk.answers import Answer
+from observatory.sdk.approval import Approval
+from observatory.sdk.client import NoChannel
 from observatory.sdk.decisions import ConfirmationStatus, Option, Terms
 from observatory.sdk.errors import NotAnswered
-from observatory.sdk.gate import Approval, Said
+from observatory.sdk.gate import Said
 from observatory.sdk.received import Decision, Handoff, Received, Verdict
 from observatory.sdk.session import Line, ToolCall, open_line
 from observatory.sdk.speaker import Speaker

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from observatory.sdk.answers import Answer as Answer
-from observatory.sdk.answers import Fault as Fault
+from observatory.sdk.answers import Answer
 from observatory.sdk.credentials import NOTHING, Trust
 from observatory.sdk.errors import NotConfigured
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from observatory.errors import ObservatoryError
 
 if TYPE_CHECKING:
-    from observatory.sdk.client import Answer, Fault
+    from observatory.sdk.answers import Answer, Fault
     from observatory.sdk.step import Step
 
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from observatory.sdk.approval import Approval as Approval
-from observatory.sdk.client import Answer
+from observatory.sdk.answers import Answer
+from observatory.sdk.approval import Approval
 from observatory.sdk.errors import Denied, Lost, NotAnswered, Rejected, explain
 from observatory.sdk.orders import verdict_key, verdict_of
 from observatory.sdk.received import Received, Verdict, decoded

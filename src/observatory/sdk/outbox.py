@@ -15,8 +15,9 @@ from typing import Protocol
 from weakref import WeakSet
 
 from observatory.sdk import lifecycle
+from observatory.sdk.answers import Answer
 from observatory.sdk.backlog import Backlog, Batch
-from observatory.sdk.client import THREAD_PREFIX, Answer, Answered, Gateway, Unsent
+from observatory.sdk.client import THREAD_PREFIX, Answered, Gateway, Unsent
 from observatory.sdk.credentials import Door
 from observatory.sdk.delivery import SYSTEM_JITTER, Clock, Delivery, SystemClock, backoff_s
 from observatory.sdk.ear import Ear, close_all

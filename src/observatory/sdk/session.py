@@ -18,8 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from observatory.sdk import gate, reminders
+from observatory.sdk.approval import Approval
 from observatory.sdk.errors import Denied
-from observatory.sdk.gate import Approval, Said
+from observatory.sdk.gate import Said
 from observatory.sdk.received import Handoff, Prompt, Received
 from observatory.sdk.step import Step, StepFields, new_id, write_log
 from observatory.sdk.waiting import Waits, run

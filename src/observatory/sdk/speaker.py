@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from observatory.sdk.client import Answer, tls
+from observatory.sdk.answers import Answer
+from observatory.sdk.client import tls
 from observatory.sdk.credentials import NOTHING, Trust, find_door, own_door
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.ear import Ear, close_all

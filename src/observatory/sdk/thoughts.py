@@ -19,7 +19,8 @@ import msgspec
 from observatory.errors import ObservatoryError
 from observatory.protocol.thoughts import MEMBERS
 from observatory.protocol.thoughts import RecordedThought as Recorded
-from observatory.sdk.client import Answer, NoChannel
+from observatory.sdk.answers import Answer
+from observatory.sdk.client import NoChannel
 from observatory.sdk.errors import NotAnswered, Rejected
 from observatory.sdk.session import current_line
 from observatory.sdk.step import new_id

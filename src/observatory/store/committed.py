@@ -21,11 +21,11 @@ from sqlalchemy import (
     select,
 )
 
-from observatory.insight.derived import Committed
-from observatory.state import HOME_TENANT
+from observatory.features.inbox.queries import among_numbers
+from observatory.pipeline.state import HOME_TENANT
+from observatory.runtime.derived import Committed
 from observatory.store import tables
 from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
-from observatory.store.inbox import among_numbers
 from observatory.store.keys import SEQ_MASK
 from observatory.store.lists import any_named
 from observatory.store.shapes import Shape

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from observatory.rows import Agent, Hold, Session
-from observatory.state import Memory, Wants
+from observatory.pipeline.rows import Agent, Hold, Session
+from observatory.pipeline.state import Memory, Wants
 from observatory.store import tables
 from observatory.store.lists import padded
 from observatory.store.memory import (

@@ -14,18 +14,18 @@ from hashlib import sha256
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from observatory.features.alerting.queries_tray import AlertReads
+from observatory.features.annotations.queries import ReviewReads
+from observatory.features.cascade.queries import CascadeReads
+from observatory.features.costs.queries import CostReads
+from observatory.features.facts.queries import FactsInStore
+from observatory.features.fleet.queries_traffic import TrafficReads
+from observatory.features.graph.queries_causes import CauseReads
+from observatory.features.graph.queries_spread import SpreadReads
+from observatory.features.search.queries import SearchReads, extra_ddl
+from observatory.features.sessions.queries_lines import LineReads
 from observatory.store.derived_hints import hints
 from observatory.store.derived_tables import DERIVED, DERIVED_VERSION
-from observatory.store.insight_alerts import AlertReads
-from observatory.store.insight_cascade import CascadeReads
-from observatory.store.insight_causes import CauseReads
-from observatory.store.insight_costs import CostReads
-from observatory.store.insight_facts import FactsInStore
-from observatory.store.insight_reviews import ReviewReads
-from observatory.store.insight_search import SearchReads, extra_ddl
-from observatory.store.insight_session_lines import LineReads
-from observatory.store.insight_spread import SpreadReads
-from observatory.store.insight_traffic import TrafficReads
 
 # Each gives the statements of its topic for a dialect (`sqlite`, `postgresql`), run after the tables' own.
 EXTRAS: tuple[Callable[[str], Sequence[str]], ...] = (extra_ddl, hints)

@@ -16,7 +16,7 @@ import asyncpg
 from sqlalchemy import Executable, text
 
 from observatory.errors import NotDurable, StartupError
-from observatory.insight.seen import Finding, Put
+from observatory.runtime.seen import Finding, Put
 from observatory.store.derived import DerivedReads, ddl, mark
 from observatory.store.derived_tables import DERIVED
 from observatory.store.derived_writes import Writes, once_each, postgres_sql, writes_of

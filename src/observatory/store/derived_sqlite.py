@@ -22,12 +22,12 @@ from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from observatory.errors import NotDurable, StatementFailed
-from observatory.insight.seen import Finding, Put
+from observatory.runtime.seen import Finding, Put
 from observatory.store.derived import DerivedReads, ddl, mark
 from observatory.store.derived_tables import DERIVED, documents
 from observatory.store.derived_writes import sqlite_sql, writes_of
 from observatory.store.fetches import PooledFetches
-from observatory.store.insight_search_sqlite import put_documents
+from observatory.store.search_sqlite import put_documents
 from observatory.store.short_reads import ShortReads
 from observatory.store.sqlite import forget_log
 

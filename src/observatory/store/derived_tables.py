@@ -157,8 +157,8 @@ claims = _table("claims", "claim_key", "claim_key:i! fact_id:i!")
 # What an agent could have heard: sessions it spoke in last, and who wrote to it last (`number:seq`).
 reach = _table("reach", "agent_no", "agent_no:i! rooms:t! mail:t!")
 
-# What a line of the session table shows beside the session's own row (insight/session_lines.py). `turn` is
-# the number that made the line what it is: whoever shows lines reads on from there.
+# What a line of the session table shows next to the session's own row (features/sessions/types_lines.py).
+# `turn` is the number that made the line what it is: readers of lines continue from there.
 session_lines = _table(
     "session_lines",
     "session_no",
@@ -172,9 +172,10 @@ findings = _table(
     "findings", "finding_id", "finding_id:i! kind:t! seq:i! session_id:t! agent_id:t! at_ns:i! body:t!"
 )
 
-# Search. One document a message: its words (insight/words.py), which the dialect's own index follows by
-# triggers (insight_search.py), and the signs of its embedding. `turn` is the number that made the vector what
-# it is: whoever keeps them in memory reads on from there. A rowid table: long rows fit its pages better.
+# Search. One document a message: its words (features/search/words.py), which the dialect's own index follows
+# by triggers (search_sqlite.py, search_postgres.py), and the signs of its embedding. `turn` is the number
+# that made the vector what it is: readers that keep vectors in memory continue from there. A rowid table:
+# long rows fit its pages better.
 # `meant`: so many characters say what it is about; these are embedded.
 documents = Table(
     "insight_documents",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import BigInteger, Float, LargeBinary
 
-from observatory.insight.seen import Finding, Put
+from observatory.runtime.seen import Finding, Put
 from observatory.store.derived_tables import DERIVED
 
 Row = tuple[Any, ...]

@@ -33,8 +33,8 @@ Table = NDArray[np.float16]
 
 
 class Embedder:
-    """Texts are words with a space between (`insight/words.plain`); tokens never span a space, so a word is
-    tokenized once and remembered: this tokenizer is slow on whole texts."""
+    """Texts are words with a space between (`features/search/words.plain`); tokens never span a space, so a
+    word is tokenized once and remembered: this tokenizer is slow on whole texts."""
 
     def __init__(self, tokenizer: Any, table: Table) -> None:
         self._tokenizer, self._table = tokenizer, table

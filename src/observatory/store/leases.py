@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from observatory.errors import NotDurable, StartupError
-from observatory.insight.schedule import Lease
+from observatory.features.schedule.types_rows import Lease
 
 TAKE = (
     "INSERT INTO leases (name, holder, epoch, expires_ns, ticked_ns) VALUES (?, ?, 1, ?, ?) "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.insight.schedule import Lease
+from observatory.features.schedule.types_rows import Lease
 
 # Read again after the row's lock was given: what was true before the wait counts for nothing.
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint"

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from observatory.rows import Agent, Breaker, DeliveryRow, Hold, Member, Session, Write
+from observatory.pipeline.rows import Agent, Breaker, DeliveryRow, Hold, Member, Session, Write
 from observatory.store import tables
 from observatory.store.lists import padded, portioned
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from observatory.errors import StartupError
-from observatory.state import HOME_TENANT
+from observatory.pipeline.state import HOME_TENANT
 from observatory.store.sqlite import connect
 
 SCRIPTS = Path(__file__).parent / "migrations"

@@ -21,8 +21,8 @@ from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
 from observatory.ledger.chain import Head
-from observatory.ports import Finished, Notice
-from observatory.state import Changes, Memory, Wants
+from observatory.pipeline.ports import Finished, Notice
+from observatory.pipeline.state import Changes, Memory, Wants
 from observatory.store import tables
 from observatory.store.leases_postgres import PostgresLeases
 from observatory.store.plans import FORGET_PLANS, Plans

@@ -18,10 +18,10 @@ from sqlalchemy import Table
 
 from observatory.errors import StatementFailed
 from observatory.ledger.chain import Head
-from observatory.ports import Finished, Statement
+from observatory.pipeline.ports import Finished, Statement
+from observatory.pipeline.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
+from observatory.pipeline.state import HOME_TENANT, Changes, Memory, Rulebook, Wants
 from observatory.protocol.steps import step_name
-from observatory.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
-from observatory.state import HOME_TENANT, Changes, Memory, Rulebook, Wants
 from observatory.store import control, tables
 from observatory.store.keys import dedupe_key, entity_key
 from observatory.store.memory import (

@@ -14,36 +14,36 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
 
+from observatory.features.alerting.queries import AlertingReads
+from observatory.features.backup.queries import ExportReads
+from observatory.features.fleet.queries import FleetReads
+from observatory.features.fleet.queries_membership import RoomReads
+from observatory.features.hooks.queries import HookReads
+from observatory.features.inbox.queries import InboxReads
+from observatory.features.kill_switch.queries import Standstill
+from observatory.features.redaction.queries import PayloadReads
+from observatory.features.registry.queries import TrafficReads
+from observatory.features.relay.queries import HoldReads
+from observatory.features.schedule.queries import JobReads
+from observatory.features.sessions.queries_alarms import AlarmReads
+from observatory.features.thoughts.queries import ThoughtReads
+from observatory.features.transparency.queries import LogReads
+from observatory.features.transparency.queries_federation import FederationReads
+from observatory.features.webhooks.queries import WebhookReads
 from observatory.ledger.chain import GENESIS_HASH
-from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
+from observatory.pipeline.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
+from observatory.pipeline.state import Principal
 from observatory.protocol.clock import to_ns
 from observatory.protocol.identity import agent_entity_id, canonical_uuid, counter_of
 from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.steps import step_name
-from observatory.state import Principal
 from observatory.store import tables
-from observatory.store.alarms import AlarmReads
-from observatory.store.alerting import AlertingReads
 from observatory.store.committed import CommittedReads
-from observatory.store.export import ExportReads
-from observatory.store.federation import FederationReads
 from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT
-from observatory.store.fleet import FleetReads
-from observatory.store.holds import HoldReads
-from observatory.store.hooks import HookReads
-from observatory.store.inbox import InboxReads
-from observatory.store.insight_live import LiveReads
-from observatory.store.insight_rooms import RoomReads
-from observatory.store.jobs import JobReads
 from observatory.store.keys import dedupe_key
 from observatory.store.lists import any_named
-from observatory.store.log import LogReads
-from observatory.store.payloads import PayloadReads
+from observatory.store.live_reads import LiveReads
 from observatory.store.shapes import Shape, Where, edges, state_of
-from observatory.store.standstill import Standstill
-from observatory.store.thoughts import ThoughtReads
-from observatory.store.traffic import TrafficReads
-from observatory.store.webhooks import WebhookReads
 
 _heads = tables.chain_heads.c
 HEAD = select(_heads.sequence_number, _heads.event_hash).where(_heads.tenant_id == TENANT)

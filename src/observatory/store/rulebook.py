@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from observatory.pipeline.state import Rulebook
 from observatory.protocol.certificates import Binding
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.redaction import RedactionBook
@@ -21,7 +22,6 @@ from observatory.protocol.rulebook import (
 )
 from observatory.protocol.scopes import switch_of
 from observatory.protocol.versions import VersionEntry
-from observatory.state import Rulebook
 
 T = TypeVar("T")
 # Status of a version that was met but never registered; not a rule, only a note that it was told of.

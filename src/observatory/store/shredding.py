@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from observatory.ports import Statement
+from observatory.pipeline.ports import Statement
 from observatory.store.lists import padded
 
 EMPTY: Final = '{"shredded": true}'

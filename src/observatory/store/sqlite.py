@@ -24,8 +24,8 @@ from sqlalchemy.pool import QueuePool
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
 from observatory.ledger.chain import Head
-from observatory.ports import Finished
-from observatory.state import Changes, Memory, Wants
+from observatory.pipeline.ports import Finished
+from observatory.pipeline.state import Changes, Memory, Wants
 from observatory.store.fetches import PooledFetches
 from observatory.store.leases import SqliteLeases
 from observatory.store.reads import Reads

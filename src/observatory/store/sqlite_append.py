@@ -16,10 +16,10 @@ import msgspec
 
 from observatory.errors import StatementFailed
 from observatory.ledger.chain import Head
-from observatory.ports import Finished, Statement
+from observatory.pipeline.ports import Finished, Statement
+from observatory.pipeline.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
+from observatory.pipeline.state import Changes, Memory, Rulebook, Wants
 from observatory.protocol.steps import step_name
-from observatory.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
-from observatory.state import Changes, Memory, Rulebook, Wants
 from observatory.store import control
 from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
 from observatory.store.lists import padded, portioned

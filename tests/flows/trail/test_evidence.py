@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from observatory.cli.evidence import opened
 from observatory.cli.terminal import CommandFailed
+from observatory.features.verification.cli_evidence import opened
 from observatory.ledger.verify_bundle import CHECKS
 from observatory.ledger.verify_note import Key, Proven, read_key, read_proof
 from tests.flows.answered_thoughts import thought_of

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from observatory.cli import log_check
-from observatory.cli.log_check import Claimed, Held
 from observatory.cli.terminal import CommandFailed
-from observatory.cli.verify import verify
+from observatory.features.verification import verify_log_root as log_check
+from observatory.features.verification.cli import verify
+from observatory.features.verification.verify_log_root import Claimed, Held
 from observatory.ledger import note
 from observatory.ledger.verify_log import Span
 from tests.flows.databases import ALONE

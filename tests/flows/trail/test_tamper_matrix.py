@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from observatory.cli import state_check
-from observatory.cli.state_check import FOLDED, check
-from observatory.cli.state_inbox import DECISION, DELIVERY
-from observatory.cli.trail import open_trail
-from observatory.cli.verify import verify
-from observatory.gateway.stating import STATED
+from observatory.features.verification import cli_state as state_check
+from observatory.features.verification.cli import verify
+from observatory.features.verification.cli_state import FOLDED, check
+from observatory.features.verification.state_inbox import DECISION, DELIVERY
+from observatory.features.verification.verify_rows import open_trail
+from observatory.pipeline.row_statements import STATED
 from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.trail import busy

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from observatory.api import auth as module
-from observatory.api.auth import PERMISSIONS, Auth, allows, cookie_of
+from observatory.http import authentication as module
+from observatory.http.authentication import PERMISSIONS, Auth, allows, cookie_of
+from observatory.pipeline.state import Principal
 from observatory.protocol.credentials import digest, new_key, public_id
 from observatory.settings import Settings
-from observatory.state import Principal
 
 ADMIN = Principal(tenant_id="tnt_1", role="admin", key_id="key_1", user_id="usr_1")
 
@@ -86,7 +86,7 @@ def test_a_known_key_is_asked_for_once_until_access_changes(
 ) -> None:
     """S52: after any change of access, or two seconds, the directory is asked again."""
     auth, now = auth_over(directory), [100.0]
-    monkeypatch.setattr("observatory.api.auth.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("observatory.http.authentication.time.monotonic", lambda: now[0])
     for _ in range(3):
         identified(auth, authorization=f"Bearer {key}")
     assert directory.asked == 1
@@ -133,8 +133,8 @@ def test_a_key_is_not_remembered_past_its_own_end(
 ) -> None:
     """S52: also when it was used a moment before."""
     auth, now = auth_over(directory), [100.0]
-    monkeypatch.setattr("observatory.api.auth.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("observatory.api.auth.time.time_ns", lambda: 0)
+    monkeypatch.setattr("observatory.http.authentication.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("observatory.http.authentication.time.time_ns", lambda: 0)
     ending = Principal(tenant_id="tnt_1", role="viewer", key_id="key_2", expires_ns=500_000_000)
     directory.keys[public_id(key)] = (ending, digest(key))
     assert identified(auth, authorization=f"Bearer {key}") == ending

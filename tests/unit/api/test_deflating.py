@@ -8,8 +8,8 @@ import pytest
 from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory, PerMessageDeflate
 from websockets.frames import Frame, Opcode
 
-from observatory.api import deflating
-from observatory.api.deflating import SMALL, SharedDeflateFactory
+from observatory.http import websocket_compression as deflating
+from observatory.http.websocket_compression import SMALL, SharedDeflateFactory
 
 
 def agreed(**offered: bool | int) -> tuple[PerMessageDeflate, PerMessageDeflate]:

@@ -6,13 +6,13 @@ from typing import Any
 
 import httpx2
 
-from observatory.api import server
-from observatory.api.app import readyz
-from observatory.api.doors import Doors
-from observatory.api.insight_lag import ASKED, InsightLag
-from observatory.daemons.measures import exposition
 from observatory.errors import NotDurable
-from observatory.insight.derived import Progress
+from observatory.http import server
+from observatory.http.app import readyz
+from observatory.http.insight_lag import ASKED, InsightLag
+from observatory.http.metrics_of_requests import Doors
+from observatory.runtime.derived import Progress
+from observatory.runtime.metrics import exposition
 from tests.prometheus import parsed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any, cast
 
-from observatory.api import exports
+from observatory.features.backup import routes as exports
 
 
 def test_an_export_that_nobody_began_to_read_gives_its_place_back_s702() -> None:

@@ -6,9 +6,18 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, cast
 
-from observatory.api.following import apart, follow, together
-from observatory.insight.facts import fact_number
-from observatory.insight.spread import Columns, Crossings, Facts, Links, Spread, SpreadReads, Steps, Uses
+from observatory.features.cascade.session_walk import apart, follow, together
+from observatory.features.facts.types import fact_number
+from observatory.features.graph.types_spread import (
+    Columns,
+    Crossings,
+    Facts,
+    Links,
+    Spread,
+    SpreadReads,
+    Steps,
+    Uses,
+)
 
 
 def spread(sessions: Collection[int], each: int, cut: bool = False) -> Spread:

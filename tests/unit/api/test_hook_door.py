@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from observatory.api import hook_door
-from observatory.api.answers import Refusal
-from observatory.api.hook_door import receive_webhook
-from observatory.api.pace import Pace
-from observatory.daemons.hooks import Reply
+from observatory.features.hooks import routes_calls as hook_door
+from observatory.features.hooks.routes_calls import receive_webhook
+from observatory.features.hooks.worker import Reply
+from observatory.http.answers import Refusal
+from observatory.http.rate_limit import Pace
 
 MOST = 2_048
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from observatory.api.cascade import _next_after
-from observatory.api.facts import quoted
-from observatory.api.memory import _said
-from observatory.insight.cascade import SignRow
-from observatory.insight.facts import FactRow, UseRow
-from observatory.projections.facts import key_of, normalise
-from observatory.projections.root_cause import Ancestry
+from observatory.features.cascade.root_cause import Ancestry
+from observatory.features.cascade.routes import _next_after
+from observatory.features.cascade.types_rows import SignRow
+from observatory.features.facts.claims import key_of, normalise
+from observatory.features.facts.routes import quoted
+from observatory.features.facts.routes_memory import _said
+from observatory.features.facts.types import FactRow, UseRow
 
 FALSE = "NVDA fiscal year ends Jan 28"
 

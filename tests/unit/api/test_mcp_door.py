@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from observatory.api.mcp_door import MOST_AT_ONCE, McpDoor
+from observatory.features.mcp.routes import MOST_AT_ONCE, McpDoor
+from observatory.pipeline.state import Principal
 from observatory.protocol.asgi import exchange
-from observatory.state import Principal
 
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")
 OTHER = Principal(tenant_id="tnt_2", role="agent", key_id="key_2")

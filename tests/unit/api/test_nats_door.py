@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api import nats_door
-from observatory.api.nats_channel import NatsChannel, Opening
-from observatory.api.nats_door import BUSY, REPEATED, Known, NatsDoor, Repeats
 from observatory.errors import NotDurable
+from observatory.features.inbox.routes_nats import NatsChannel, Opening
+from observatory.features.nats import requests as nats_door
+from observatory.features.nats.requests import BUSY, REPEATED, Known, NatsDoor, Repeats
 from observatory.protocol import nats
 from observatory.protocol.nats import FRESH_NS, Letter, Reply
 from observatory.protocol.nats_pipe import Intake, channel_secret

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api.nats_door import Known
-from observatory.api.nats_ingest import NatsIngest
 from observatory.errors import NotDurable
+from observatory.features.nats.ingest import NatsIngest
+from observatory.features.nats.requests import Known
 from observatory.protocol import nats
 from observatory.protocol.nats import Letter, Reply
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api.house import House
-from observatory.api.ingest import BodyError, Ingest
-from observatory.api.otlp import NotStored, OtlpIn
-from observatory.api.violators import Violators
+from observatory.features.otlp.routes import NotStored, OtlpIn
+from observatory.http.app_state import House
+from observatory.http.ingest import BodyError, Ingest
+from observatory.http.violators import Violators
+from observatory.pipeline.state import Principal, Verdict
 from observatory.protocol.answers import Refused
-from observatory.state import Principal, Verdict
 
 WHO = cast(Principal, SimpleNamespace(tenant_id="tnt_default", agent_id=None, key_id="key_1"))
 ANSWERED = Refused(reason="x", detail="x")

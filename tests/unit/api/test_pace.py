@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from observatory.api import pace
-from observatory.api.pace import Pace
+from observatory.http import rate_limit as pace
+from observatory.http.rate_limit import Pace
 
 
 def test_so_many_at_once_then_so_many_a_second_s428() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from observatory.api import tls_door
-from observatory.api.shown import BadHeader, forwarded
-from observatory.api.tls_door import TlsDoor
-from observatory.cli.authority import issue, make_authority, write_pair
-from observatory.daemons.tls import Tls
+from observatory.features.certificates.authority import issue, make_authority, write_pair
+from observatory.http import tls_listener as tls_door
+from observatory.http.client_certificate import BadHeader, forwarded
+from observatory.http.tls_listener import TlsDoor
+from observatory.runtime.tls import Tls
 from observatory.settings import load
 
 AUTHORITY = make_authority("Door authority")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from observatory.daemons.feed_channel import Key, Look, Record
+from observatory.runtime.feed_channel import Key, Look, Record
 
 TENANT = "tnt_default"
 

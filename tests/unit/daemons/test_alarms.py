@@ -10,11 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 from observatory import bootstrap
-from observatory.daemons import alarms as module
-from observatory.daemons.alarms import Alarms
 from observatory.errors import NotDurable
-from observatory.insight.derived import Progress, StoredFinding
-from observatory.state import Principal, Submission, Verdict
+from observatory.features.loops import worker as module
+from observatory.features.loops.worker import Alarms
+from observatory.pipeline.state import Principal, Submission, Verdict
+from observatory.runtime.derived import Progress, StoredFinding
 
 
 def finding(number: int) -> StoredFinding:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons import certificates
-from observatory.daemons.certificates import Certificates
+from observatory.features.certificates import worker as certificates
+from observatory.features.certificates.worker import Certificates
+from observatory.pipeline.state import Principal
 from observatory.protocol.certificates import Certificate
-from observatory.state import Principal
 
 
 class Home:

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from observatory.daemons import channel as rules
-from observatory.daemons.channel import Channel, Page
 from observatory.errors import NotDurable
-from observatory.ports import Delivery, Pending
+from observatory.features.inbox import channel as rules
+from observatory.features.inbox.channel import Channel, Page
+from observatory.pipeline.ports import Delivery, Pending
 
 T = TypeVar("T")
 SIZE = 4  # of a page

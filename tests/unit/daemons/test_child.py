@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from observatory.daemons import child
-from observatory.daemons.child import Child
+from observatory.runtime import child_process as child
+from observatory.runtime.child_process import Child
 from tests.waiting import until
 
 # Writes down what it was told, then waits for the end of its stdin.

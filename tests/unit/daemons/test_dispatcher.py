@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from observatory.bus.memory import MemoryBus
-from observatory.daemons.channel import Channel
-from observatory.daemons.dispatcher import Dispatcher
 from observatory.errors import QueueFull
-from observatory.gateway.inbox import Key, Welcome
-from observatory.ports import Arrived, Delivery, Notice, Pending, Stops
-from observatory.state import Act, Principal, Submission, Verdict
+from observatory.features.inbox.channel import Channel
+from observatory.features.inbox.commands import Key, Welcome
+from observatory.features.inbox.worker import Dispatcher
+from observatory.pipeline.ports import Arrived, Delivery, Notice, Pending, Stops
+from observatory.pipeline.state import Act, Principal, Submission, Verdict
 
 TENANT = "tnt_default"
 HOUSE = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.daemons import exporter
-from observatory.daemons.culprits import MOST_CULPRITS, Delivered, deliver
-from observatory.daemons.exporter import Stretch, backoff_s, cut, settled
-from observatory.daemons.otlp_ways import METHOD, Answer, GrpcWay, _after, address_of, problem_of
-from observatory.daemons.outward import Outward
-from observatory.ports import StoredEvent
-from observatory.protocol.exports import Filters, Sieve
-from observatory.protocol.otlp import Coded
+from observatory.features.exporters import worker as exporter
+from observatory.features.exporters.otlp import Coded
+from observatory.features.exporters.rejected_records import MOST_CULPRITS, Delivered, deliver
+from observatory.features.exporters.transports import METHOD, Answer, GrpcWay, _after, address_of, problem_of
+from observatory.features.exporters.types_settings import Filters, Sieve
+from observatory.features.exporters.worker import Stretch, backoff_s, cut, settled
+from observatory.pipeline.ports import StoredEvent
+from observatory.runtime.outbound_http import Outward
 from tests.unit.protocol.test_otlp import an_event
 
 TAKEN, REFUSED = Answer("taken"), Answer("refused", "the backend answered 400")

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from observatory.bus.memory import MemoryBus
-from observatory.daemons import feed as module
-from observatory.daemons.feed import Feed, FeedFull, Follower
-from observatory.daemons.feed_channel import Record
-from observatory.daemons.feed_pace import Pace
 from observatory.errors import NotDurable, StoreError
-from observatory.ports import Notice
+from observatory.pipeline.ports import Notice
+from observatory.runtime import feed as module
+from observatory.runtime.feed import Feed, FeedFull, Follower
+from observatory.runtime.feed_channel import Record
+from observatory.runtime.feed_pace import Pace
 from tests.unit.daemons.following import TENANT, Board, Client
 
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.daemons.feed_channel import SHARED_NS, Channel, Look, frame
+from observatory.runtime.feed_channel import SHARED_NS, Channel, Look, frame
 from tests.unit.daemons.following import TENANT, Board, Client, records
 
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.daemons.feed_pace import FRAMES, GAP_S, SLACK_S, Pace
+from observatory.runtime.feed_pace import FRAMES, GAP_S, SLACK_S, Pace
 
 moments = st.lists(st.floats(0, 0.3, allow_nan=False), min_size=1, max_size=60)
 

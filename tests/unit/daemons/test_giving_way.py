@@ -2,7 +2,7 @@
 
 import pytest
 
-from observatory.daemons.giving_way import FAR, LONGEST_S, GivingWay
+from observatory.runtime.backpressure import FAR, LONGEST_S, GivingWay
 
 PAGE, FOLDS = 2_000, 2_000.0  # messages a round, and a second
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from observatory.daemons.folds.idle import IDLE_S, Idle
+from observatory.runtime.fold_memory import IDLE_S, Idle
 
 
 def test_what_was_not_wanted_for_a_whole_period_is_over_s1201() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from observatory.daemons import journal
 from observatory.errors import StoreError
+from observatory.runtime import logging as journal
 from observatory.settings import Settings
 
 SECRET = "obs_hunter2-never-in-a-log"

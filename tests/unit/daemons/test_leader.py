@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from observatory.daemons.leader import Leader
 from observatory.errors import NotDurable
-from observatory.insight.schedule import Lease
+from observatory.features.schedule.types_rows import Lease
+from observatory.runtime.leader import Leader
 
 
 class Leases:

@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from observatory.daemons.log_key import Backwards, Keyring, Mark, Marks, UnderWay
 from observatory.errors import StartupError
+from observatory.features.transparency.log_key import Backwards, Keyring, Mark, Marks, UnderWay
 
 
 def opened(path: Path, passphrase: str = "") -> Keyring:

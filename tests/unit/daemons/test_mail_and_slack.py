@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons.email import Email, recipients, server_of
-from observatory.daemons.event_words import words_of
-from observatory.daemons.outward import Outward
-from observatory.daemons.slack import Slack, render
-from observatory.daemons.webhooks import Outcome
 from observatory.errors import StartupError
+from observatory.features.alerting.email import Email, recipients, server_of
+from observatory.features.alerting.event_text import words_of
+from observatory.features.alerting.slack import Slack, render
+from observatory.features.webhooks.worker import Outcome
+from observatory.runtime.outbound_http import Outward
 from tests.mailbox import Mailbox
 
 Row = dict[str, Any]

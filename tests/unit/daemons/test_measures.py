@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.daemons.measures import Looks, Measure, exposition
-from observatory.daemons.runner import Runner
+from observatory.runtime.metrics import Looks, Measure, exposition
+from observatory.runtime.runner import Runner
 from tests.prometheus import parsed
 
 
@@ -125,6 +125,6 @@ def test_a_daemon_that_fails_for_hours_is_started_again_all_the_same_s582(
             await done.wait()
 
     monkeypatch.setattr(asyncio, "sleep", short)
-    monkeypatch.setattr("observatory.daemons.runner.log.exception", lambda *_: None)
+    monkeypatch.setattr("observatory.runtime.runner.log.exception", lambda *_: None)
     asyncio.run(story())
     assert pauses[:2] == [0.5, 1.0] and set(pauses[6:]) == {10.0}

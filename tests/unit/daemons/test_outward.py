@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from observatory.daemons.outward import MOST_BYTES, Outward, Unreachable, is_public
+from observatory.runtime.outbound_http import MOST_BYTES, Outward, Unreachable, is_public
 
 DAY = timedelta(days=1)
 PRIVATE = (

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from observatory.daemons.outward import Heard, NotPublic, Outward, Unreachable, is_whole
+from observatory.runtime.outbound_http import Heard, NotPublic, Outward, Unreachable, is_whole
 from tests.unit.daemons.test_outward import PRIVATE
 
 PUBLIC = ("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9")

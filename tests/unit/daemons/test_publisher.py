@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from observatory.daemons.publisher import Feed, Row, item_of
-from observatory.ports import StoredEvent, StoredMessage
+from observatory.pipeline.ports import StoredEvent, StoredMessage
+from observatory.runtime.publisher import Feed, Row, item_of
 
 
 def row(number: int, record: bytes = b"{}", message: bool = True) -> Row:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from observatory.cli.authority import issue, make_authority, write_pair
-from observatory.daemons.tls import Tls
 from observatory.errors import StartupError
+from observatory.features.certificates.authority import issue, make_authority, write_pair
+from observatory.runtime.tls import Tls
 from observatory.settings import Settings, load
 
 NOW = datetime.now(UTC)

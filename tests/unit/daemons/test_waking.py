@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from observatory.daemons import runner as module
-from observatory.daemons.runner import Runner
-from observatory.daemons.waking import woken
+from observatory.runtime import runner as module
+from observatory.runtime.runner import Runner
+from observatory.runtime.wait_for_wakeup import woken
 
 
 @pytest.mark.parametrize("turns", range(4))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from observatory.daemons.webhook_lane import AT_ONCE, Lane
-from observatory.gateway.retrying import BREAK_AT
+from observatory.features.webhooks.receiver_queue import AT_ONCE, Lane
+from observatory.features.webhooks.retry import BREAK_AT
 
 
 def lane(**more: Any) -> Lane:

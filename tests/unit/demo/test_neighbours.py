@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from observatory.cli.neighbours import DOOR, NAME, Neighbours, Witness
+from observatory.demo.receivers import DOOR, NAME, Neighbours, Witness
 from observatory.ledger import merkle, note, witness
 from observatory.ledger.note import Signer, Verifier
 from observatory.ledger.witness import Offer

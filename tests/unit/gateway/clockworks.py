@@ -13,17 +13,13 @@ from typing import Any, cast
 
 import msgspec
 
-from observatory.daemons.leader import Leader
-from observatory.daemons.scheduler import Scheduler
-from observatory.daemons.wall_clock import WallClock
-from observatory.gateway import firing
-from observatory.gateway.jobs import JobSpec, planned, row_of
-from observatory.insight.schedule import Lease
+from observatory.features.schedule import commands_firing as firing
+from observatory.features.schedule.commands import JobSpec, planned, row_of
+from observatory.features.schedule.types_rows import Lease
+from observatory.features.schedule.worker import Scheduler
 from observatory.ledger.chain import Head
-from observatory.protocol.answers import Accepted, Refused
-from observatory.rows import Tenant, Write
-from observatory.settings import Settings
-from observatory.state import (
+from observatory.pipeline.rows import Tenant, Write
+from observatory.pipeline.state import (
     HOME_TENANT,
     Act,
     Arrival,
@@ -36,6 +32,10 @@ from observatory.state import (
     Submission,
     Verdict,
 )
+from observatory.protocol.answers import Accepted, Refused
+from observatory.runtime.leader import Leader
+from observatory.runtime.wall_clock import WallClock
+from observatory.settings import Settings
 from tests.job_samples import SPEC
 
 SECOND = 10**9

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from observatory.gateway import decisions
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
-from observatory.gateway.record import Scribe, Service
+from observatory.features.decisions import commands as decisions
+from observatory.features.decisions import stage
 from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.pipeline.event_writer import Scribe
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.rows import Agent, DeliveryRow, Session, Tenant
+from observatory.pipeline.state import Changes, Memory, Principal, Role, Rulebook, Verdict
 from observatory.protocol.answers import Refused, Rejected
 from observatory.protocol.message import Message
-from observatory.rows import Agent, DeliveryRow, Session, Tenant
-from observatory.state import Changes, Memory, Principal, Role, Rulebook, Verdict
 from tests.samples import envelope
 
 TENANT = "tnt_default"
@@ -58,12 +60,12 @@ class Room:
         return passage
 
     def judge(self, sent: Json, who: Principal) -> Verdict | None:
-        return decisions.check(self.passage(sent, who), self.memory, self.desk.now_ns)
+        return stage.check(self.passage(sent, who), self.memory, self.desk.now_ns)
 
     def send(self, sent: Json, who: Principal) -> Passage:
         """Through the stage, which must let it pass, and then forwarded."""
         passage = self.passage(sent, who)
-        verdict = decisions.check(passage, self.memory, self.desk.now_ns)
+        verdict = stage.check(passage, self.memory, self.desk.now_ns)
         assert verdict is None, verdict.answer
         self.forward(passage)
         return passage

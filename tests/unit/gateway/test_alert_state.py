@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import alert_judging
-from observatory.gateway.alert_judging import Judge, Reading
-from observatory.gateway.alert_state import Standing, Window, step
-from observatory.protocol.alerting import DEFAULTS, KINDS, AlertRule, problem_of
+from observatory.features.alerting import evaluation as alert_judging
+from observatory.features.alerting.evaluation import Judge, Reading
+from observatory.features.alerting.state import Standing, Window, step
+from observatory.features.alerting.types_rules import DEFAULTS, KINDS, AlertRule, problem_of
 from observatory.protocol.clock import from_ns
 from tests.alert_samples import SECOND, alert_rule
 

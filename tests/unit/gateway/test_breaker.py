@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import breaker
-from observatory.gateway.breaker import LIMITS, SECOND
-from observatory.gateway.record import Scribe, Service
+from observatory.features.registry import circuit_breaker as breaker
+from observatory.features.registry.circuit_breaker import LIMITS, SECOND
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.rows import Breaker, Tenant
-from observatory.state import Changes, Memory, Principal, Rulebook
+from observatory.pipeline.event_writer import Scribe
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.rows import Breaker, Tenant
+from observatory.pipeline.state import Changes, Memory, Principal, Rulebook
 
 TENANT = "tnt_default"
 START = 1_000 * SECOND

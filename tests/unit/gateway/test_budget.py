@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway import budget
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
+from observatory.features.budgets import stage as budget
 from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.rows import Agent, Member, Session, Tenant
+from observatory.pipeline.state import Memory, Principal, Rulebook, Verdict
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Budget
-from observatory.rows import Agent, Member, Session, Tenant
-from observatory.state import Memory, Principal, Rulebook, Verdict
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"

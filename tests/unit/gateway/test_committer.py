@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 import pytest
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StatementFailed
-from observatory.gateway.committer import Committer
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.record import Service
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.ports import Finished, Notice, Statement
-from observatory.protocol.message import Message
-from observatory.rows import Tenant
-from observatory.state import (
+from observatory.pipeline.committer import Committer
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.ports import Finished, Notice, Statement
+from observatory.pipeline.rows import Tenant
+from observatory.pipeline.state import (
     Act,
     Arrival,
     Changes,
@@ -28,6 +27,7 @@ from observatory.state import (
     Verdict,
     Wants,
 )
+from observatory.protocol.message import Message
 from tests.samples import decision_log
 from tests.waiting import until
 

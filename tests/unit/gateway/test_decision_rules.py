@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from observatory.gateway.decision_rules import asked_of
+from observatory.features.decisions.stage import asked_of
+from observatory.pipeline.state import Principal, Role
 from observatory.protocol.clock import from_ns, to_ns
-from observatory.state import Principal, Role
 from tests.unit.gateway.deciding import (
     HOUR,
     KEY,

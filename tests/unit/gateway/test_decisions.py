@@ -7,12 +7,12 @@ import uuid
 
 import pytest
 
-from observatory.gateway import decisions
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.responses import Request, by_deadline, by_person
+from observatory.features.decisions import commands as decisions
+from observatory.features.inbox.responses import Request, by_deadline, by_person
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.state import Arrival, Wants
 from observatory.protocol.clock import from_ns
 from observatory.protocol.message import Message
-from observatory.state import Arrival, Wants
 from tests.samples import decision_log, envelope
 from tests.unit.gateway.deciding import (
     AGENT,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway.detectors import merged
+from observatory.features.loops.commands import merged
 from observatory.protocol.rulebook import DetectorSettings
 
 NOW = DetectorSettings()

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway import entropy
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
+from observatory.features.loops import stage as entropy
 from observatory.ledger.chain import Head
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.rows import Agent, Session, Tenant
+from observatory.pipeline.state import Changes, Draft, Memory, Principal, Rulebook
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import DetectorSettings
-from observatory.rows import Agent, Session, Tenant
-from observatory.state import Changes, Draft, Memory, Principal, Rulebook
 from tests.samples import decision_log
 
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway import event
-from observatory.gateway.event import Events, Service
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
 from observatory.ledger.chain import GENESIS_HASH, Head, link
+from observatory.pipeline import message_event as event
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.message_event import Events, Service
+from observatory.pipeline.rows import Agent, Session
+from observatory.pipeline.state import Principal, Redacted
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext
-from observatory.rows import Agent, Session
-from observatory.state import Principal, Redacted
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
 
 TENANT = "tnt_default"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.gateway import faults
-from observatory.gateway.interceptor import Violation, intercept
-from observatory.gateway.judges import MAX_FAULTS
+from observatory.pipeline import faults
+from observatory.pipeline.interceptor import Violation, intercept
+from observatory.pipeline.validation import MAX_FAULTS
 from observatory.protocol.document import parse
 from observatory.protocol.message import Message
 from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log

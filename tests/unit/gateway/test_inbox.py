@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import inbox
-from observatory.gateway.record import Scribe, Service, system_trace
+from observatory.features.inbox import commands as inbox
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.ports import Delivery
+from observatory.pipeline.event_writer import Scribe, system_trace
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.ports import Delivery
+from observatory.pipeline.rows import Agent, Tenant, Write
+from observatory.pipeline.state import Act, Changes, Memory, Principal, Rulebook
 from observatory.protocol.rulebook import KillSwitch
-from observatory.rows import Agent, Tenant, Write
-from observatory.state import Act, Changes, Memory, Principal, Rulebook
 
 TENANT = "tnt_default"
 WHO = Principal(tenant_id=TENANT, role="agent", key_id="key_1")

@@ -4,11 +4,12 @@ import hashlib
 import json
 from typing import Any
 
-from observatory.gateway import instructions
-from observatory.gateway.record import Scribe, Service
+from observatory.features.instructions import commands as instructions
 from observatory.ledger.chain import Head
-from observatory.rows import Agent, Tenant
-from observatory.state import Act, Changes, Memory, Principal, Rulebook, Verdict
+from observatory.pipeline.event_writer import Scribe
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.rows import Agent, Tenant
+from observatory.pipeline.state import Act, Changes, Memory, Principal, Rulebook, Verdict
 
 TENANT = "tnt_default"
 NOW = 1_800_000_000_000_000_000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway.interceptor import (
+from observatory.pipeline.interceptor import (
     INPUT_NOT_JSON,
     NO_PARENT,
     Intercepted,

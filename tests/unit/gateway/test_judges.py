@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from litestar.routes import HTTPRoute
 from msgspec import inspect as kinds
 
-from observatory.api.app import litestar_app
-from observatory.api.bodies import shape_of
-from observatory.gateway.judges import faults_of
+from observatory.http.app import litestar_app
+from observatory.http.bodies import shape_of
+from observatory.pipeline.validation import faults_of
 
 AGENTS_OWN = {"NewAgent", "Pulse", "Leaving", "AckIds"}  # newer agents may say more to an older gateway
 # Without U+0000: the decoder takes it, `document.offences` refuses it before any type is judged (ruling 4).

@@ -5,16 +5,27 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway import kill_switch
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.pipeline import Batch
-from observatory.gateway.record import Scribe, Service
+from observatory.features.kill_switch import commands as kill_switch
 from observatory.ledger.chain import Head
+from observatory.pipeline.event_writer import Scribe
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.rows import Agent, Tenant
+from observatory.pipeline.state import (
+    Act,
+    Arrival,
+    Changes,
+    Memory,
+    Principal,
+    Rulebook,
+    Submission,
+    Verdict,
+    Wants,
+)
 from observatory.protocol.credentials import digest
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import KillScope
-from observatory.rows import Agent, Tenant
-from observatory.state import Act, Arrival, Changes, Memory, Principal, Rulebook, Submission, Verdict, Wants
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.gateway import wording
-from observatory.gateway.fingerprint import Step, prints, step_of
-from observatory.gateway.loops import WINDOW, Verdict, Watch
+from observatory.features.loops import tokenizer as wording
+from observatory.features.loops.call_fingerprint import Step, prints, step_of
+from observatory.features.loops.detector import WINDOW, Verdict, Watch
 from observatory.protocol.rulebook import LoopOverride, LoopSettings
 from tests.samples import decision_log
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.gateway.fingerprint import Step, prints
-from observatory.gateway.loops import WINDOW, Verdict, Watch
+from observatory.features.loops.call_fingerprint import Step, prints
+from observatory.features.loops.detector import WINDOW, Verdict, Watch
 from observatory.protocol.rulebook import LoopSettings
 
 RULES = LoopSettings()

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import mapping
-from observatory.gateway.expressions import BadExpression, TooDear, Unfit, compiled, search
-from observatory.gateway.mapping import Ignored, Mapped
+from observatory.features.hooks import mapping
+from observatory.features.hooks.expressions import BadExpression, TooDear, Unfit, compiled, search
+from observatory.features.hooks.mapping import Ignored, Mapped
+from observatory.features.hooks.types_mapping import HookMapping
 from observatory.protocol.answers import Fault
-from observatory.protocol.hooks import HookMapping
 
 BODY = {"action": "opened", "number": 7, "repo": {"name": "atlas"}, "labels": [{"name": "bug"}], "zero": 0}
 FULL = {

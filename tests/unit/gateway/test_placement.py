@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
-from observatory.gateway.placement import place, want
 from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.placement import place, want
+from observatory.pipeline.rows import Agent, Step, Tenant
+from observatory.pipeline.state import Memory, Principal, Rulebook, Verdict, Wants
 from observatory.protocol.message import Message
 from observatory.protocol.otel import uuid_of_trace
 from observatory.protocol.steps import step_name
-from observatory.rows import Agent, Step, Tenant
-from observatory.state import Memory, Principal, Rulebook, Verdict, Wants
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.api import dry_run
-from observatory.gateway import policy
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
-from observatory.gateway.summons import Target, message_id_of, summons
+from observatory.features.policies import routes_dry_run as dry_run
+from observatory.features.policies import stage as policy
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
+from observatory.pipeline.rows import Agent, Session, Tenant
+from observatory.pipeline.state import Arrival, Memory, Principal, Rulebook, Verdict
+from observatory.pipeline.system_message import Target, message_id_of, summons
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import ESSENTIAL, Effect, Match, PolicyRule
-from observatory.rows import Agent, Session, Tenant
-from observatory.state import Arrival, Memory, Principal, Rulebook, Verdict
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
 
 TENANT = "tnt_default"

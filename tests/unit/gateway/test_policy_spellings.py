@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.gateway import policy, registry
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.parties import place_of
-from observatory.gateway.passage import Passage
+from observatory.features.policies import stage as policy
+from observatory.features.policies.matching import place_of
+from observatory.features.registry import stage as registry
 from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.rows import Session, Tenant
+from observatory.pipeline.state import Memory, Principal, Rulebook
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Match, PolicyRule
-from observatory.rows import Session, Tenant
-from observatory.state import Memory, Principal, Rulebook
 from tests.samples import decision_log
 
 TENANT = "tnt_default"

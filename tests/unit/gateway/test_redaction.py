@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.gateway import redaction
-from observatory.gateway.redaction import Redactor, digests_before, redactor
-from observatory.gateway.redaction_kinds import FINDERS, is_secret_name
-from observatory.gateway.redaction_patterns import MAX_COST, BadPattern, cost_of
+from observatory.features.redaction import redaction
+from observatory.features.redaction.kinds import FINDERS, is_secret_name
+from observatory.features.redaction.patterns import MAX_COST, BadPattern, cost_of
+from observatory.features.redaction.redaction import Redactor, digests_before, redactor
 from observatory.protocol.redaction import KINDS, PAST, RedactionBook, RedactionRule
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
 

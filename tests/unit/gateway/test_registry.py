@@ -6,17 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from observatory.gateway import enrolment, reaping, registry
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
-from observatory.gateway.record import Scribe, Service
-from observatory.gateway.registry import SECOND, capabilities_of, liveness
+from observatory.features.registry import commands as enrolment
+from observatory.features.registry import commands_eviction as reaping
+from observatory.features.registry import stage as registry
+from observatory.features.registry.stage import SECOND, capabilities_of, liveness
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.ports import Silent
+from observatory.pipeline.event_writer import Scribe
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.ports import Silent
+from observatory.pipeline.rows import Agent, AuditRow, Member, Session, Tenant
+from observatory.pipeline.state import Act, Changes, Memory, Principal, Rulebook, Verdict
 from observatory.protocol.answers import Refused
 from observatory.protocol.message import Message
-from observatory.rows import Agent, AuditRow, Member, Session, Tenant
-from observatory.state import Act, Changes, Memory, Principal, Rulebook, Verdict
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"

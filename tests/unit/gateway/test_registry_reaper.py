@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from observatory.daemons.reaper import Due, Home, Reaper
 from observatory.errors import NotDurable
-from observatory.gateway.registry import SECOND
-from observatory.ports import Backlog, Silent, Stranded
+from observatory.features.registry.stage import SECOND
+from observatory.features.registry.worker import Due, Home, Reaper
+from observatory.pipeline.ports import Backlog, Silent, Stranded
+from observatory.pipeline.state import Principal, Submission, Verdict
 from observatory.settings import Settings
-from observatory.state import Principal, Submission, Verdict
 
 START = 1_000 * SECOND
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway.retrying import (
+from observatory.features.webhooks.retry import (
     BREAK_AT,
     JITTER,
     LONGEST_PAUSE_S,

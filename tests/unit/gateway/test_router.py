@@ -11,19 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.api.routing import fault_in
-from observatory.gateway import reaping, router
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.passage import Passage
-from observatory.gateway.record import Scribe, Service
-from observatory.gateway.registry import SECOND
+from observatory.features.registry import commands_eviction as reaping
+from observatory.features.registry import router
+from observatory.features.registry.routes_routing import fault_in
+from observatory.features.registry.stage import SECOND
 from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.ports import Stranded
+from observatory.pipeline.event_writer import Scribe
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.message_context import Passage
+from observatory.pipeline.message_event import Service
+from observatory.pipeline.ports import Stranded
+from observatory.pipeline.rows import Agent, DeliveryRow, Member, Session, Tenant
+from observatory.pipeline.state import Changes, Memory, Principal, Rulebook, Wants
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Route
-from observatory.rows import Agent, DeliveryRow, Member, Session, Tenant
-from observatory.state import Changes, Memory, Principal, Rulebook, Wants
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"

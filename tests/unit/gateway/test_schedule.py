@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.daemons import scheduler
-from observatory.gateway import firing, schedule
-from observatory.gateway.schedule import MOST_COUNTED, MOST_LATE, SECOND, BadSchedule, Planned
-from observatory.state import Principal
+from observatory.features.schedule import commands_firing as firing
+from observatory.features.schedule import cron as schedule
+from observatory.features.schedule import worker as scheduler
+from observatory.features.schedule.cron import MOST_COUNTED, MOST_LATE, SECOND, BadSchedule, Planned
+from observatory.pipeline.state import Principal
 
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 

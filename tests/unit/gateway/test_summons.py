@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from observatory.gateway.interceptor import intercept
-from observatory.gateway.summons import Target, message_id_of, summons
+from observatory.pipeline.interceptor import intercept
+from observatory.pipeline.state import HOME_TENANT, Arrival, Breach, Principal
+from observatory.pipeline.system_message import Target, message_id_of, summons
 from observatory.protocol.message import Message
-from observatory.state import HOME_TENANT, Arrival, Breach, Principal
 from tests.samples import envelope
 
 HOUSE = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")

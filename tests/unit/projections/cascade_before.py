@@ -1,4 +1,4 @@
-"""`projections/cascade.py` before it was made faster; `test_spread_before.py` holds it against that."""
+"""`features/cascade/cascade.py` before it was made faster; `test_spread_before.py` holds it against that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
-from observatory.insight.facts import PLACE_BITS
+from observatory.features.facts.types import PLACE_BITS
 from tests.unit.projections.rows_before import Downstream, Row, TaintRow
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]

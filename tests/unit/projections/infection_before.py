@@ -1,4 +1,4 @@
-"""`projections/infection.py` before it was made faster; `test_spread_before.py` holds it against that."""
+"""`features/facts/infection.py` before it was made faster; `test_spread_before.py` holds it against that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
-from observatory.insight.facts import PLACE_BITS
+from observatory.features.facts.types import PLACE_BITS
 from tests.unit.projections.rows_before import Spread, StepRow
 
 Kind = Literal["source", "declared", "exact", "near", "derived", "descent", "message"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from observatory.insight.facts import UseRow
+from observatory.features.facts.types import UseRow
 
 
 class StepRow(NamedTuple):

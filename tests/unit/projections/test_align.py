@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.projections import align as module
-from observatory.projections.align import Mark, align
+from observatory.features.compare import align as module
+from observatory.features.compare.align import Mark, align
 
 marks = st.lists(
     st.builds(

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.insight.cascade import SignRow, Upstream
-from observatory.insight.spread import (
+from observatory.features.cascade.cascade import Cascade
+from observatory.features.cascade.min_cut import contain, smallest_cut
+from observatory.features.cascade.root_cause import Ancestry, Known
+from observatory.features.cascade.types_rows import SignRow, Upstream
+from observatory.features.graph.types_spread import (
     LINK_KINDS,
     STATES,
     Crossings,
@@ -19,9 +22,6 @@ from observatory.insight.spread import (
     Steps,
     Uses,
 )
-from observatory.projections.cascade import Cascade
-from observatory.projections.cut import contain, smallest_cut
-from observatory.projections.root_cause import Ancestry, Known
 from tests.unit.projections.rows_before import TaintRow
 
 NOTHING = Known({}, {}, (), {}, 0.5)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.insight.seen import Seen
-from observatory.insight.sessions import Played, seen_of
-from observatory.projections.badge import Doing, badge_of, badge_of_step
-from observatory.projections.dag import WAIT_S, Graph, branch_costs
-from observatory.projections.weave import Knot, Weave
+from observatory.features.graph.badge import Doing, badge_of, badge_of_step
+from observatory.features.graph.causal_graph import Knot, Weave
+from observatory.features.graph.graph import WAIT_S, Graph, branch_costs
+from observatory.features.sessions.types import Played, seen_of
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.otel import span_id_of
+from observatory.runtime.seen import Seen
 from tests.samples import decision_log, full_decision_log
 
 SECOND = 1_000_000_000

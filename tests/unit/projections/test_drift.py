@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
-from observatory.insight.facts import FactRow, Stated
-from observatory.projections.drift import MOST_SIDES, conflicts, divergences
+from observatory.features.drift.conflicts import MOST_SIDES, conflicts, divergences
+from observatory.features.facts.types import FactRow, Stated
 
 _numbers = count(1)
 

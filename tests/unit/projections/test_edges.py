@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from observatory.ports import EdgeCount
-from observatory.projections.capabilities import yellow_pages
-from observatory.projections.edges import SECOND, edges, percentile, status_of
+from observatory.features.fleet.edges import SECOND, edges, percentile, status_of
+from observatory.features.registry.capabilities import yellow_pages
+from observatory.pipeline.ports import EdgeCount
 
 NOW = 1_000 * SECOND
 

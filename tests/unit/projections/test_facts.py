@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from observatory.projections.facts import (
+from observatory.features.facts.claims import (
     KEPT_CHARS,
     claim_of,
     cut,

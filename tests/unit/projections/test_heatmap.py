@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from observatory.projections.branches import branches, burning
-from observatory.projections.heatmap import MINUTE_NS, burn, grid, outlook, time_to, urgency
+from observatory.features.costs.branches import branches, burning
+from observatory.features.costs.heatmap import MINUTE_NS, burn, grid, outlook, time_to, urgency
 from observatory.protocol.clock import from_ns
 
 NOW = 10_000 * MINUTE_NS + MINUTE_NS // 2

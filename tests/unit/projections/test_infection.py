@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from observatory.insight.facts import UseRow, fact_number
-from observatory.insight.spread import USE_KINDS, Crossings, Facts, Links, Spread, Steps, Uses
-from observatory.projections.drift import divergences, jensen_shannon
-from observatory.projections.infection import Infection
+from observatory.features.drift.conflicts import divergences, jensen_shannon
+from observatory.features.facts.infection import Infection
+from observatory.features.facts.types import UseRow, fact_number
+from observatory.features.graph.types_spread import USE_KINDS, Crossings, Facts, Links, Spread, Steps, Uses
 from tests.unit.projections.rows_before import StepRow
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.projections.lines import lines
-from observatory.projections.violations import BUCKETS, Violation, folded
+from observatory.features.archive.violations import BUCKETS, Violation, folded
+from observatory.features.costs.branch_periods import lines
 from observatory.protocol.clock import from_ns, to_ns
 
 Row = dict[str, Any]

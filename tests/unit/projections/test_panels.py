@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from observatory.insight.traffic import SecondCount
-from observatory.projections.panels import EDGES_MS, SECOND, UNPLACED, flow, latencies
-from observatory.projections.regions import Region
+from observatory.features.fleet.panels import EDGES_MS, SECOND, UNPLACED, flow, latencies
+from observatory.features.fleet.regions import Region
+from observatory.features.fleet.types_traffic import SecondCount
 
 NOW = 1_000_000 * SECOND + 5
 HERE = Region("aws:eu-central-1", "Frankfurt", 50.1, 8.7)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.insight.search import Clause, Term
-from observatory.projections.query_language import LATEST_NS, Query, parse
-from observatory.store.insight_search_postgres import match as tsquery
-from observatory.store.insight_search_sqlite import match as fts5
+from observatory.features.search.query_language import LATEST_NS, Query, parse
+from observatory.features.search.types_query import Clause, Term
+from observatory.store.search_postgres import match as tsquery
+from observatory.store.search_sqlite import match as fts5
 
 NOW_NS = 1_794_787_200_000_000_000  # 2026-11-16T00:00:00Z
 HOUR_NS = 3_600_000_000_000

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from observatory.insight.search import Near, Term, Wanted
-from observatory.insight.words import plain, words_of
-from observatory.projections.ranking import Scored, bm25, counted, fuse, holds, matches, snippet
+from observatory.features.search.ranking import Scored, bm25, counted, fuse, holds, matches, snippet
+from observatory.features.search.types_query import Near, Term, Wanted
+from observatory.features.search.words import plain, words_of
 
 
 def wanted(*words: str) -> Wanted:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from observatory.gateway.entropy import plain
-from observatory.gateway.regions import read_back
-from observatory.projections.regions import REGIONS, Place, fault_in, known, placed, region_of
+from observatory.features.fleet.commands import read_back
+from observatory.features.fleet.regions import REGIONS, Place, fault_in, known, placed, region_of
+from observatory.features.loops.stage import plain
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from observatory.insight.spread import Steps
-from observatory.projections.sheaf import Sheaf, among, grouped
+from observatory.features.graph.step_table import Sheaf, among, grouped
+from observatory.features.graph.types_spread import Steps
 
 
 def steps(*numbers: int) -> Steps:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.gateway.budget import cost_of
-from observatory.projections.spending import MOST, Spent, spent
+from observatory.features.budgets.stage import cost_of
+from observatory.features.costs.step_cost import MOST, Spent, spent
 from observatory.protocol.decision_log import StateDelta
 
 

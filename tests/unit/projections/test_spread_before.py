@@ -15,16 +15,16 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.api.cascade import cascade_of
-from observatory.api.house import House
-from observatory.api.infection import infection_of
-from observatory.insight import spread as columns
-from observatory.insight.cascade import Spot
-from observatory.insight.facts import PLACE_BITS, FactRow, UseRow, fact_number
-from observatory.insight.seen import Put
-from observatory.projections.blast import held, summed
-from observatory.projections.cascade import Cascade, Tainted
-from observatory.state import Principal
+from observatory.features.cascade.blast_radius import held, summed
+from observatory.features.cascade.cascade import Cascade, Tainted
+from observatory.features.cascade.routes import cascade_of
+from observatory.features.cascade.types_rows import Spot
+from observatory.features.facts.routes_infection import infection_of
+from observatory.features.facts.types import PLACE_BITS, FactRow, UseRow, fact_number
+from observatory.features.graph import types_spread as columns
+from observatory.http.app_state import House
+from observatory.pipeline.state import Principal
+from observatory.runtime.seen import Put
 from observatory.store.derived_sqlite import SqliteDerived
 from tests.unit.projections import cascade_before, infection_before
 from tests.unit.projections.rows_before import Downstream, Spread, StepRow, TaintRow

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from observatory.projections.stuck import Stuck, asked_of, stuck_of
-from observatory.projections.topology import node_state
+from observatory.features.fleet.node_states import node_state
+from observatory.features.sessions.stuck import Stuck, asked_of, stuck_of
 from tests.samples import decision_log
 
 LATE = 1_000

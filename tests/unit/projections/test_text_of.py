@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from observatory.insight.sessions import Played, seen_of
-from observatory.projections.text_of import MOST, document, parts_of
+from observatory.features.sessions.message_text import MOST, document, parts_of
+from observatory.features.sessions.types import Played, seen_of
 from observatory.protocol.envelope import BY_TYPE
 from tests.samples import decision_log, envelope
 

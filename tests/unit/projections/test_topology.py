@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from observatory.insight.traffic import EdgeSum
-from observatory.ports import EdgeCount
-from observatory.projections import fleet
-from observatory.projections.edges import causal_status, flows, sliding
-from observatory.projections.topology import (
+from observatory.features.fleet import map as fleet
+from observatory.features.fleet.edges import causal_status, flows, sliding
+from observatory.features.fleet.node_states import (
     COLOURS,
     MARKS,
     SECOND,
@@ -23,6 +21,8 @@ from observatory.projections.topology import (
     replayed,
     worst,
 )
+from observatory.features.fleet.types_traffic import EdgeSum
+from observatory.pipeline.ports import EdgeCount
 
 NOW = 1_000_000 * SECOND
 LOOP, WARNING = Alarm("loop", "ses-1", "ratio"), Alarm("warning", "ses-1", "ratio")
@@ -178,7 +178,7 @@ def member(name: str, kind: str, cluster: str | None, state: str = "active", rat
         "agent_id": name, "entity_id": f"agt_{name}", "display_name": None, "agent_type": kind,
         "cluster_id": cluster, "messages": 1, "last_seen_ns": NOW,
     }  # fmt: skip
-    from observatory.projections.topology import Judged
+    from observatory.features.fleet.node_states import Judged
 
     judged = Judged(state, 9, "because")  # type: ignore[arg-type]
     alarms = [] if state != "alert_entropy" else [fleet.alarm("loop", "critical", "goes in circles")]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from observatory.protocol.otlp_records import Log, Span
-from observatory.protocol.span_values import Tally
-from observatory.protocol.spans import Family, Record, Step
+from observatory.features.otlp.records import Log, Span
+from observatory.features.otlp.span_values import Tally
+from observatory.features.otlp.spans import Family, Record, Step
 
 Json = dict[str, Any]
 TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000

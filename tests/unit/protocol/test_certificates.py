@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from observatory.cli.authority import issue, make_authority
-from observatory.projections.certificates import DAY_NS, Bound, inventory, standing_of
+from observatory.features.certificates.authority import issue, make_authority
+from observatory.features.certificates.inventory import DAY_NS, Bound, inventory, standing_of
 from observatory.protocol.certificates import NotACertificate, bound_to, read, read_pem
 
 AUTHORITY = make_authority("Unit, authority")

@@ -13,9 +13,14 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 
-from observatory.protocol import otlp, otlp_answers
+from observatory.features.exporters import otlp, otlp_answers
+from observatory.features.exporters.types_settings import (
+    Filters,
+    Sieve,
+    problem_of_filters,
+    problem_of_headers,
+)
 from observatory.protocol.events import SEVERITY, severity_text
-from observatory.protocol.exports import Filters, Sieve, problem_of_filters, problem_of_headers
 from observatory.protocol.identity import agent_entity_id
 from tests.flows.otlp_backend import clock, event_of, events_of, members
 

@@ -13,11 +13,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from observatory.protocol import otlp_read
-from observatory.protocol.otlp import varint
-from observatory.protocol.otlp_records import CLIENT, NotOtlp
-from observatory.protocol.otlp_reply import reply, trouble
-from observatory.protocol.otlp_wire import TooMuch
+from observatory.features.exporters.otlp import varint
+from observatory.features.otlp import reader as otlp_read
+from observatory.features.otlp.records import CLIENT, NotOtlp
+from observatory.features.otlp.replies import reply, trouble
+from observatory.features.otlp.wire import TooMuch
 
 TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000
 JSON_SPAN = {

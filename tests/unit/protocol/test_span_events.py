@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from observatory.protocol.span_events import steps_of_logs
+from observatory.features.otlp.span_events import steps_of_logs
 from tests.unit.protocol.telling import CLAUDE, TRACE, log, span, steps_of
 
 

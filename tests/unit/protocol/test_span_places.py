@@ -8,9 +8,9 @@ import uuid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from observatory.features.otlp.records import CLIENT, Span
+from observatory.features.otlp.spans import Family, Recorded, step_id
 from observatory.protocol.identity import NAMESPACE
-from observatory.protocol.otlp_records import CLIENT, Span
-from observatory.protocol.spans import Family, Recorded, step_id
 from tests.unit.protocol.telling import TRACE, bodies, span, steps_of
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from observatory.gateway.interceptor import Limits, intercept
-from observatory.protocol import conventions
-from observatory.protocol.conventions import READ
+from observatory.features.otlp import conventions
+from observatory.features.otlp.conventions import READ
+from observatory.features.otlp.span_events import steps_of_logs
+from observatory.features.otlp.span_names import KEPT, WIDEST, _kept, made, wording_of
+from observatory.features.otlp.span_values import in_short, one_line
+from observatory.pipeline.interceptor import Limits, intercept
 from observatory.protocol.message import Message
-from observatory.protocol.span_events import steps_of_logs
-from observatory.protocol.span_values import in_short, one_line
-from observatory.protocol.span_wording import KEPT, WIDEST, _kept, made, wording_of
 from tests.unit.protocol.telling import CLAUDE, Json, bodies, log, span, steps_of
 
 LIMITS = Limits(message_bytes=1 << 20)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from observatory.protocol.otlp_records import CLIENT
+from observatory.features.otlp.records import CLIENT
 from tests.unit.protocol.telling import Json, bodies, body, span, steps_of
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from observatory.protocol.webhooks import body_of, delivery_id_of, key_of, new_secret, signed, told
+from observatory.features.webhooks.signature import body_of, delivery_id_of, key_of, new_secret, signed, told
 
 EVENT = {
     "timestamp": "2026-11-16T12:00:00.000000000Z",

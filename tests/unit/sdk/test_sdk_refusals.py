@@ -7,7 +7,7 @@ import pytest
 
 from observatory import Agent
 from observatory.sdk import Outbox, Rejected
-from observatory.sdk.client import Answer
+from observatory.sdk.answers import Answer
 from observatory.sdk.refusals import MOST_KINDS, Refusals
 from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway, agent_at, spooled
 

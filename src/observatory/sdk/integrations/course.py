@@ -18,9 +18,10 @@ from threading import Lock
 from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack
 
 from observatory.sdk import gate
-from observatory.sdk.client import Answer
+from observatory.sdk.answers import Answer
+from observatory.sdk.approval import Approval
 from observatory.sdk.errors import Denied
-from observatory.sdk.gate import Approval, Said
+from observatory.sdk.gate import Said
 from observatory.sdk.integrations import wording
 from observatory.sdk.received import Prompt, decoded
 from observatory.sdk.session import Line, current_line, open_line
