@@ -24,12 +24,13 @@ from observatory.http.app import litestar_app
 from tests.flows.databases import ALONE
 from tests.flows.server import Server
 from tests.samples import decision_log
+from tests.waiting import until
 
 MIB = 1 << 20
 OPEN = {"healthz", "readyz", *WITNESS_DOORS, *HOOK_DOORS}
 BOUNDS = {
     "OBSERVATORY_HEADER_S": "1",
-    "OBSERVATORY_BODY_S": "1",
+    "OBSERVATORY_BODY_S": "2",
     "OBSERVATORY_READING_BYTES": str(8 * MIB),
     "OBSERVATORY_CONNECTIONS": "24",
 }
@@ -215,6 +216,64 @@ def test_connections_have_a_cap_and_idle_ones_go_first_s1003(bounded: Server) ->
         for _ in range(60):
             stack.enter_context(closing(raw(bounded)))
         assert httpx2.get(f"{bounded.url}/healthz", trust_env=False).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def large(bounded: Server) -> str:
+    """What is asked for to get 9 MB: more than the kernel takes of an answer that is not read."""
+    for _ in range(3):
+        lines = [json.dumps(decision_log(cognition={"intent": "x" * 30_000})).encode() for _ in range(100)]
+        assert {line["status"] for line in bounded.send_lines(lines)} == {"accepted"}
+    key = bounded.key("admin")
+    return f"GET /v1/messages?limit=1000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+
+
+def asking(server: Server, stack: ExitStack, request: str) -> socket.socket:
+    """A connection whose answer has begun, and that reads no more of it yet."""
+    connection = stack.enter_context(closing(socket.socket()))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 262_144)
+    connection.settimeout(20)
+    connection.connect(("127.0.0.1", server.port))
+    connection.sendall(request.encode())
+    assert connection.recv(1) == b"H"
+    return connection
+
+
+def connections(server: Server) -> int:
+    opened = Path(f"/proc/{server.pid}/fd").iterdir()
+    return sum(str(one.readlink()).startswith("socket:") for one in opened if one.is_symlink())
+
+
+def test_a_client_that_reads_nothing_of_its_answer_is_cut_off_s1400(bounded: Server, large: str) -> None:
+    """S1400: after `body_s`; meanwhile others are answered."""
+    before = connections(bounded)
+    with ExitStack() as stack:
+        for _ in range(8):
+            asking(bounded, stack, large)
+        assert httpx2.get(f"{bounded.url}/healthz", trust_env=False).status_code == 200
+        until(lambda: connections(bounded) <= before + 1)
+
+
+def test_connections_with_unread_answers_shut_nobody_out_s1400(bounded: Server, large: str) -> None:
+    with ExitStack() as stack:
+        for _ in range(30):
+            with suppress(OSError):  # beyond the cap: refused until the first ones have waited for too long
+                asking(bounded, stack, large)
+        until(lambda: httpx2.get(f"{bounded.url}/healthz", trust_env=False).status_code == 200)
+
+
+def test_a_client_that_reads_slowly_gets_all_of_its_answer_s1400(bounded: Server, large: str) -> None:
+    """S1400: for longer than `body_s`, because it reads on."""
+    with ExitStack() as stack:
+        connection, begun = asking(bounded, stack, large), time.monotonic()
+        head, _, body = connection.recv(65_536).partition(b"\r\n\r\n")
+        length, said = len(body), int(re.findall(rb"content-length: (\d+)", head)[0])
+        while length < said:
+            part = connection.recv(262_144)
+            assert part, "it was cut off"
+            length += len(part)
+            time.sleep(max(0, begun + length / 4_000_000 - time.monotonic()))  # 4 MB a second
+        assert time.monotonic() - begun > 2 and length == said > 9_000_000
 
 
 def test_the_process_may_open_as_many_files_as_it_is_allowed_s1003(server: Server) -> None:

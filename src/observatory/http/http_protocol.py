@@ -2,12 +2,15 @@
 
 Laws: a head has 64 KiB, 256 fields and `header_s`; a body has `body_s` and shares `reading_bytes` with all
 others; beyond the connection limit idle ones are closed, and with none of those the newcomer is refused.
+An answer that its client does not read is written piece by piece: who leaves a piece unread for `header_s`
+makes room like an idle one, and for `body_s` is cut off (S1400).
 Every refusal is JSON with a reason, then the connection is closed. Uvicorn's own limits apply to h11 only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
@@ -62,6 +65,7 @@ class Http(HttpToolsProtocol):
         self._held = 0  # bytes of the body that is being read
         self._no: No | None = None
         self.rested = bounds.now  # since when it is idle, if it is
+        self._unread: float | None = None  # since when a piece of an answer is not read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -71,20 +75,45 @@ class Http(HttpToolsProtocol):
             self.refuse(FULL)
 
     def _make_room(self) -> bool:
-        idle = [one for one in self.connections if isinstance(one, Http) and one.is_idle and one is not self]
-        for one in nsmallest(EVICTED, idle, key=_rested):
-            one.transport.close()
+        useless = [
+            one for one in self.connections if isinstance(one, Http) and one.is_useless and one is not self
+        ]
+        for one in nsmallest(EVICTED, useless, key=_rested):
+            (one.transport.close if one._unread is None else one.transport.abort)()
             self.connections.discard(one)
-        return bool(idle)
+        return bool(useless)
 
     @property
     def is_idle(self) -> bool:
         """Whether no request is known of it that would be lost."""
         return not self._is_body and (self.cycle is None or self.cycle.response_complete)
 
+    @property
+    def is_useless(self) -> bool:
+        """Whether nothing is lost with it that its client still wants: idle and read, or unread for long."""
+        if self._unread is not None:
+            return self._bounds.now - self._unread > self._bounds.header_s
+        return self.is_idle and not self.transport.get_write_buffer_size()
+
+    def pause_writing(self) -> None:
+        self._unread = time.monotonic()  # exact: `now` may be old when the loop was busy with this answer
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unread = None
+        super().resume_writing()
+
+    def _is_left_unread(self, now: float) -> bool:
+        """For too long: a piece of an answer, or its last bytes, which may be too few to pause writing."""
+        if not self.transport.get_write_buffer_size():
+            self._unread = None
+        elif self._unread is None:
+            self._unread = now
+        return self._unread is not None and now - self._unread > self._bounds.body_s
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
-        self._until = None
+        self._until = self._unread = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -143,6 +172,9 @@ class Http(HttpToolsProtocol):
 
     def look(self, now: float) -> None:
         """Asked once a second: who lets itself be waited for too long is let go."""
+        if self._is_left_unread(now):
+            self.transport.abort()
+            return
         if self._until is None or now <= self._until:
             return
         if self.pipeline:  # it is we who let it wait: an earlier request of it is not answered yet

@@ -20,6 +20,8 @@ BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 EDGES = (*(f"{edge:g}" for edge in BUCKETS), "+Inf")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
+# A larger answer is written in pieces, each once the one before was read: else all of it waits in memory.
+PIECE = 65_536
 _seconds = partial(
     Measure, "observatory_http_seconds", "histogram", "How long HTTP answers took, by door, in seconds"
 )
@@ -40,7 +42,15 @@ class Visit:
         if event["type"] == "http.response.start":
             self.code = event["status"]
             event["headers"] = [*event["headers"], *missing(event["headers"]), *self._more]
+        elif len(event.get("body", b"")) > PIECE:
+            return self._in_pieces(event)
         return self._send(event)
+
+    async def _in_pieces(self, event: Event) -> None:
+        body, last = event["body"], event.get("more_body", False)
+        for at in range(0, len(body), PIECE):
+            more = last or at + PIECE < len(body)
+            await self._send({"type": event["type"], "body": body[at : at + PIECE], "more_body": more})
 
 
 class _Door:
