@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -13,7 +14,8 @@ from tests.flows.answered_thoughts import CONTENT, thought_of
 from tests.flows.server import Server, observatory
 from tests.flows.tenant import Tenant
 from tests.flows.test_thoughts import Hand, canonical
-from tests.samples import decision_log
+from tests.samples import decision_log, envelope
+from tests.waiting import until
 
 
 def test_the_trail_is_read_at_the_terminal_s345(server: Server) -> None:
@@ -60,6 +62,62 @@ def test_nobody_from_outside_thinks_about_a_session_of_the_mesh_s348(server: Ser
         ):
             assert answer.status_code == 403 and answer.json()["reason"] == "not_yours", answer.text
     assert own.http("viewer").get(f"/v1/sessions/{session}/thoughts").status_code == 404
+    own.stop()
+
+
+def test_what_an_agent_brings_about_itself_is_no_invitation_s1401(server: Server, tmp_path: Path) -> None:
+    """S1401: neither its own reminder in another's session nor a person's answer to its question there; a
+    person who writes to it, and a job that a person made, are."""
+    own = Tenant(server, tmp_path / "own")
+    admin, operator, session = own.http("admin"), own.http("operator"), str(uuid.uuid4())
+    headers = {}
+    for name in ("alpha", "eve"):
+        key = admin.post("/v1/keys", json={"role": "agent", "agent_id": name}).json()["key"]
+        headers[name] = {"authorization": f"Bearer {key}"}
+
+    def send(name: str, message: dict[str, Any]) -> None:
+        answer = admin.post("/v1/messages", json=message, headers=headers[name])
+        assert answer.status_code == 202, answer.text
+
+    def step(name: str, **action: Any) -> dict[str, Any]:
+        meta = {"session_id": session, "step_id": str(uuid.uuid4())}
+        return decision_log(meta=meta, identity={"agent_id": name}, action=action)
+
+    def heard(kind: str, count: int = 1) -> None:
+        until(lambda: [one["kind"] for one in inbox()].count(kind) >= count)
+
+    def inbox() -> list[dict[str, Any]]:
+        answer = admin.get("/v1/agents/eve/inbox", headers=headers["eve"]).json()
+        found: list[dict[str, Any]] = answer["items"]
+        return found
+
+    def thinks() -> int:
+        body = thought_of("analysis", task_id="tsk_eve")
+        return admin.post(f"/v1/sessions/{session}/thoughts", json=body, headers=headers["eve"]).status_code
+
+    send("alpha", step("alpha"))
+    asked = json.dumps({"delay_ms": 0, "payload": {}})
+    send("eve", step("eve", tool_call="schedule_reminder", tool_input=asked))
+    heard("message")
+    assert thinks() == 403
+    eve = admin.get("/v1/agents/eve").json()["entity_id"]
+    question = envelope(
+        "decision_request",
+        sender={"entity_id": eve, "entity_type": "agent"},
+        payload={"deadline": None, "auto_action": None},
+        metadata={"session_id": session},
+    )
+    send("eve", question)
+    option = question["payload"]["options"][0]["option_id"]
+    where = f"/v1/decisions/{question['payload']['decision_id']}/respond"
+    assert operator.post(where, json={"selected_option_id": option}).status_code == 200
+    heard("decision")
+    assert thinks() == 403
+    job = {"name": "go on", "at": "2020-01-01T00:00:00Z", "intent": "go on", "session_id": session}
+    made = operator.post("/v1/jobs", json=job | {"target": {"kind": "agent", "name": "eve"}})
+    assert made.status_code == 201, made.text
+    heard("message", 2)
+    assert thinks() == 201
     own.stop()
 
 

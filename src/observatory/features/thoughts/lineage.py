@@ -1,7 +1,8 @@
 """Who took part in a session of the mesh: who began it, and whom those who took part wrote to there (S1146).
 
 To speak in it once is not to take part: every agent that knows its id can do that. What is said to the whole
-room (`session:<id>`) invites nobody, for who spoke once hears it too.
+room (`session:<id>`) invites nobody, for who spoke once hears it too. Nor does what an agent brought about
+itself: a reminder it asked for there, and the answer to its own question (S1401).
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from typing import Any
 
 import msgspec
 
+from observatory.features.schedule.reminders import INTENT
 from observatory.http.app_state import House
 from observatory.pipeline.ports import EventFilter
 from observatory.protocol.identity import agent_entity_id
 
 EVENTS = 1_000  # of one agent in the session, oldest first
 AGENTS = 50  # links from who asks back to who began it
+SCHEDULER = "sys_scheduler"
 Event = dict[str, Any]
 
 
@@ -35,6 +38,8 @@ async def took_part(house: House, tenant_id: str, session_id: str, entity_id: st
         for event in found:
             inviter = await _inviter(house, tenant_id, event, one)
             if inviter is not None and not inviter.startswith("agt_"):
+                if await _is_own_doing(house, tenant_id, event):
+                    continue
                 return True  # a person, or the gateway
             if inviter is not None and inviter not in seen:
                 seen.add(inviter)
@@ -56,6 +61,19 @@ async def _inviter(house: House, tenant_id: str, event: Event, entity_id: str) -
     to, by = identity.get("recipient"), identity.get("agent_id")
     addressed = isinstance(to, str) and to.startswith(("type:", "cluster:"))
     return agent_entity_id(tenant_id, by) if addressed and isinstance(by, str) else None
+
+
+async def _is_own_doing(house: House, tenant_id: str, event: Event) -> bool:
+    """Whether the agent it was written to asked for it; of a reminder the message says so."""
+    if event["body"].get("message_type") == "decision_response":
+        return True
+    if _sender(event) != SCHEDULER:
+        return False
+    told = await house.store.message(tenant_id, event["body"]["message_id"])
+    if told is None or told.raw is None:
+        return True
+    metadata = msgspec.json.decode(told.raw).get("metadata") or {}
+    return bool(metadata.get("intent") == INTENT)
 
 
 def _sender(event: Event) -> str | None:
