@@ -4,6 +4,7 @@ Law: what reads the same compares the same, whatever its case, blanks, Unicode f
 and whichever alphabet a letter was taken from. `spellings` gives the forms of a word; two words are the same
 when they share one. Only comparisons use it: what was sent is archived and shown as it was sent.
 Letters of one alphabet stay apart (`I`, `l` and `1` are three): merging those would join real names.
+Digits of other alphabets are read by their value in one form, by their drawing in the other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final
 
+from observatory.protocol.look_alikes import LOOK_ALIKES
 from observatory.protocol.visible import HIDDEN
 
 # Letters of other alphabets by the ASCII letter they are drawn like, in their own case: a Greek capital eta
@@ -60,7 +62,7 @@ def _drawings() -> dict[int, str]:
         latin = _LATIN(unicodedata.name(chr(code), ""))
         if latin is not None:
             found[code] = (latin[1] or latin[2]).lower()
-    for plain, signs in _DRAWN_LIKE.items():
+    for plain, signs in chain(LOOK_ALIKES.items(), _DRAWN_LIKE.items()):
         for sign in signs:
             found[ord(sign)] = plain
             if ord(sign) in _CHEROKEE:
@@ -83,6 +85,11 @@ def _is_mark(sign: str) -> bool:
     return any(ord(sign) in marks for marks in _MARKS)
 
 
+def _with_values(text: str) -> str:
+    """Digits of every alphabet as those of ASCII: they are read by their value."""
+    return "".join(str(unicodedata.decimal(sign, sign)) for sign in text)
+
+
 def _without_marks(text: str) -> str:
     """No mark of another alphabet makes an ASCII sign another one; among its own letters it makes a word."""
     kept = ""
@@ -99,7 +106,8 @@ def spellings(word: str) -> tuple[str, ...]:
     """The forms a word is compared by, one at least; all words that are drawn as nothing are one word."""
     if word.isascii():
         return (word.lower().translate(_UNSEEN_ASCII) or _INVISIBLE,)
-    folded = _seen(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()))
+    small = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+    folded = _with_values(_seen(small))
     # Before case is folded: capital and small letter may be drawn like two different ones.
     letters = _seen(unicodedata.normalize("NFKD", word.translate(_DRAWINGS))).translate(_DRAWINGS)
     drawn = _without_marks(letters).casefold()

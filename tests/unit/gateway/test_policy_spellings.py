@@ -21,6 +21,7 @@ from observatory.pipeline.message_context import Passage
 from observatory.pipeline.rows import Session, Tenant
 from observatory.pipeline.state import Memory, Principal, Rulebook
 from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.look_alikes import LOOK_ALIKES
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Match, PolicyRule
 from tests.samples import decision_log
@@ -38,6 +39,8 @@ LIKE = {
     "A": "АΑ", "C": "СϹ", "E": "ЕΕ", "H": "НΗ", "M": "МΜ", "N": "Ν", "O": "ОΟ", "P": "РΡ", "S": "Ѕ",
     "T": "ТΤ",
 }  # fmt: skip
+for plain, signs in LOOK_ALIKES.items():
+    LIKE[plain] = LIKE.get(plain, "") + signs[:2]
 UNSEEN = "\u200b\u200d\u2060\u00ad\u202e\ufe0f\u034f\u2066\U000e0020\u180e "
 
 words = st.lists(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from observatory.protocol.look_alikes import LOOK_ALIKES
 from observatory.protocol.spelling import are_same, spellings
 
 
@@ -28,10 +29,31 @@ def test_what_reads_as_a_word_is_that_word_s940(spelt: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "spelt"),
+    [
+        ("bob", "ᏏⵔᏏ"), ("BOB", "\U000102a1\U000102ab\U000102a1"), ("delete_file", "ᗪⴹᒪⴹ⟙ⴹ\u07faᖴᎥᒪⴹ"),
+        ("shell", "ƽᕼ℮ᒪᒪ"), ("pay", "ᑭᗅᎽ"), ("room", "Ʀ〇ዐⲘ"), ("type:clerk", "type\u02d0clerk"),
+        ("agent-2", "agent\u02d7Ϩ"), ("agent-1", "agent-\u0661"), ("agent-1", "agent-१"),
+        ("deploy_prod", "d\u212eploy_pr\u05e1d"), ("shell", "ꮥhell"),
+    ],
+)  # fmt: skip
+def test_signs_of_any_alphabet_read_as_what_they_look_like_s1402(word: str, spelt: str) -> None:
+    """S1402: also of alphabets that few know."""
+    assert are_same(word, spelt) and are_same(spelt, word)
+
+
+@pytest.mark.parametrize("plain", sorted(LOOK_ALIKES))
+def test_every_look_alike_reads_as_its_sign_s1402(plain: str) -> None:
+    for sign in LOOK_ALIKES[plain]:
+        assert are_same(f"a{plain}b", f"a{sign}b"), f"U+{ord(sign):04X}"
+
+
+@pytest.mark.parametrize(
     ("one", "other"),
     [
         ("delete_file", "delete-file"), ("mail", "mall"), ("agent-1", "agent-l"), ("agent-0", "agent-o"),
         ("delete", "deletes"), ("шелл", "shell"), ("भाषा", "भषा"), ("\u200b", "a"),
+        ("agent-\u0661", "agent-\u0662"), ("agent-\u0661", "agent-2"),
     ],
 )  # fmt: skip
 def test_what_reads_otherwise_is_another_word_s940(one: str, other: str) -> None:
