@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from observatory.features.access import commands as access
 from observatory.features.backup.cli_export import export
 from observatory.features.backup.cli_import import import_
 from observatory.features.policies import commands as rulemaking
+from observatory.features.registry import commands_eviction as reaping
 from observatory.features.relay import commands as interventions
 from observatory.features.relay import commands_gates as gates
 from observatory.features.relay import commands_undo as reversal
@@ -19,7 +21,8 @@ from observatory.features.verification.cli_state import check
 from observatory.features.verification.state_report import StateReport
 from observatory.pipeline.interceptor import intercept
 from observatory.pipeline.row_statements import ATTRIBUTE, STATED
-from observatory.pipeline.state import HOME_TENANT, Act
+from observatory.pipeline.state import HOME_TENANT, Act, Principal
+from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
 from observatory.protocol.rulebook import Budget, Match, PolicyRule
 from tests.contract.conftest import House, SqliteHouse
@@ -116,6 +119,30 @@ def test_an_edited_row_is_named_over_both_databases_s1221_s1222(house: House, wh
     unguarded(house, table, f"UPDATE {table} SET {statement}")
     found = checked(house).difference
     assert found is not None and (found.table, found.column or "") == (table, column), found
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_who_is_proven_and_who_was_evicted_is_recomputed_s1403(house: House, returns: bool) -> None:
+    """S1403: proven by a key of its own once, whatever other keys say; evicted until it speaks."""
+    own = Principal(tenant_id=HOME_TENANT, role="agent", key_id="key_own", agent_id="worker-2")
+    proven = msgspec.structs.replace(house.arrival(said("0", agent="worker-2")), principal=own)
+    house.submit(proven)
+    house.send(said("1", agent="worker-2"), said("2", agent="worker-3"))
+    entity_id = agent_entity_id(HOME_TENANT, "worker-2")
+    act(house, reaping.dismiss(house.admin(), entity_id, None, house.now()))
+    if returns:
+        house.send(said("3", agent="worker-2"))
+    report = checked(house)
+    assert report.held, report.sentence
+    for column, value in (("trust_level", "'unverified'"), ("evicted_ns", "1")):
+        before = house.sql(f"SELECT {column} FROM agents WHERE agent_id = 'worker-2'")[0][0]
+        house.sql(f"UPDATE agents SET {column} = {value} WHERE agent_id = 'worker-2'")
+        found = checked(house).difference
+        assert found is not None and (found.table, found.column) == ("agents", column), found
+        said_before = "NULL" if before is None else repr(before)
+        house.sql(f"UPDATE agents SET {column} = {said_before} WHERE agent_id = 'worker-2'")
+    house.sql("UPDATE agents SET trust_level = 'tenant_verified' WHERE agent_id = 'worker-3'")
+    assert checked(house).difference is not None
 
 
 def unguarded(house: House, table: str, statement: str) -> None:

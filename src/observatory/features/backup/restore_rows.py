@@ -31,6 +31,7 @@ from observatory.protocol.steps import step_name
 
 # The setting that says up to which event a tenant was imported.
 IMPORTED = "imported"
+VERIFIED = "tenant_verified"
 _record = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -148,6 +149,7 @@ class Refold:
             agent = memory.agents.get(entity_id) or registry.enrol(memory, entity_id, agent_id, observed_ns)
         if agent is not None and archived.state != "refused":
             agent.last_seen_ns, agent.messages = observed_ns, agent.messages + 1
+            _trust(agent, event["resource"].get("av.trust_level"))
             memory.touch(agent)
             self._spoke(session, agent, name, number, observed_ns)
         digest = bytes.fromhex(attributes["av.message.digest"].removeprefix("sha256:"))
@@ -196,7 +198,7 @@ class Refold:
         agent = memory.agents.get(entity_id) or registry.enrol(
             memory, entity_id, message.sender_id, observed_ns
         )
-        agent.trust_level = trust or agent.trust_level
+        _trust(agent, trust)
         passage = Passage(message, self._sender, observed_ns, agent=agent, session=session)
         registry.heard(passage, memory)
         member = self._spoke(session, agent, name, number, observed_ns)
@@ -226,6 +228,14 @@ class Refold:
             if kind == "schema_violation":
                 agent.violation_ns = observed_ns
                 memory.touch(agent)
+            elif "trust_level" in body.get("set", ()):
+                _trust(agent, VERIFIED)
+                memory.touch(agent)
+        elif kind in ("agent_evicted", "agent_recovered"):
+            known = memory.agents.get(body.get("entity_id") or "")
+            if known is not None:
+                known.evicted_ns = to_ns(event["timestamp"]) if kind == "agent_evicted" else None
+                memory.touch(known)
         elif kind == "version_unknown":
             self._version(body["agent_type"], body["capability_version"], "seen", event, changes)
         elif kind == "version_registered":
@@ -245,6 +255,12 @@ class Refold:
             "updated_by": event["attributes"].get("av.sender.entity_id", "sys_gateway"),
         }
         changes.writes.append(Write("versions", row, key=("tenant_id", "agent_type", "version")))
+
+
+def _trust(agent: Agent, said: str | None) -> None:
+    """As the registry: a key of its own proves it once and for all, another's takes nothing from that."""
+    if said == VERIFIED:
+        agent.trust_level = VERIFIED
 
 
 def _row(

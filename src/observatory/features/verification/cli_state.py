@@ -50,7 +50,7 @@ def _folded(key: str, columns: str, rough: str = "", kind: type | None = None) -
 
 FOLDED: Final[dict[str, Folded]] = {
     "agents": _folded(
-        "entity_id", "agent_id messages paused_ns paused_by pause_seq", "cost", Agent
+        "entity_id", "agent_id trust_level evicted_ns messages paused_ns paused_by pause_seq", "cost", Agent
     ),
     "sessions": _folded(
         "session_id", "trace_id first_seq last_seq messages held agents rejected", "cost spent", Session
