@@ -197,3 +197,15 @@ def test_a_rule_that_would_stop_no_sender_or_every_one_unseen_is_refused_s1295_s
         assert (sent.status_code, sent.json()["reason"]) == (422, "bad_rule") and "session" in sent.text
     wide = operator.post("/v1/policies", json={"effect": "deny", "match": {"sender": ["Type:*"]}})
     assert (wide.status_code, wide.json()["reason"]) == (409, "locks_everyone_out")
+
+
+@pytest.mark.parametrize("word", ["＊", "pay＊", "type:cl∗", "de⁎"])
+def test_a_star_of_another_kind_is_refused_instead_of_matching_nothing_s1404(
+    server: Tenant, word: str
+) -> None:
+    """S1404: a keyboard or an editor may write one; such a deny would stop no agent."""
+    for side in ("sender", "recipient", "tool", "cluster"):
+        if side in ("tool", "cluster") and ":" in word:
+            continue
+        made = server.http("operator").post("/v1/policies", json={"effect": "deny", "match": {side: [word]}})
+        assert (made.status_code, made.json()["reason"]) == (422, "bad_rule"), made.text

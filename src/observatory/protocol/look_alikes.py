@@ -7,6 +7,7 @@ makes the same of two words of one alphabet is drawn alike there too: UTS 39 say
 from typing import Final
 
 LOOK_ALIKES: Final = {
+    "*": "⁎\u066d∗\U0001031f",
     "-": "\u02d7\u06d4Ⲻ",
     ".": "\u0660۰\u0701\ua4f8꘎\U00010a50\U0001d16d",
     "/": "᜵⁁⟋⧸Ⳇ⼃\u3033ノ㇓丿\U0001d23a",

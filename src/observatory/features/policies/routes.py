@@ -24,6 +24,7 @@ from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
 from observatory.protocol.rulebook import ESSENTIAL, Effect, Expiry, Match, PolicyRule
 from observatory.protocol.rules import Name
+from observatory.protocol.spelling import are_same
 
 MESSAGE_TYPES = (
     "decision_log",
@@ -188,6 +189,8 @@ def _rule(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
         for word in words:
             if "*" in word[:-1]:
                 raise Refusal(422, "bad_rule", "a * stands only at the end of a word")
+            if any(sign != "*" and are_same(sign, "*") for sign in word):
+                raise Refusal(422, "bad_rule", f"{word}: a star of another kind stands for no rest; write *")
     if any(place_of(word)[0] == "session" for word in match.sender):
         raise Refusal(422, "bad_rule", "match.sender: `session:` names recipients; no sender is a session")
     for word in match.message_type:
