@@ -276,6 +276,27 @@ def test_a_client_that_reads_slowly_gets_all_of_its_answer_s1400(bounded: Server
         assert time.monotonic() - begun > 2 and length == said > 9_000_000
 
 
+@pytest.mark.parametrize("way", ["sockets", "streams", "polls"])
+def test_sockets_and_streams_of_agents_leave_connections_for_people_s1405(bounded: Server, way: str) -> None:
+    """S1405: one agent's key holds as many as it can; an admin still revokes it."""
+    key, opened = bounded.key("agent"), 0
+    with ExitStack() as stack:
+        for number in range(40):
+            if way == "sockets":
+                where = f"{bounded.socket_url}/v1/agents/a{number}/channel"
+                channel = connect(where, additional_headers={"Authorization": f"Bearer {key}"}, proxy=None)
+                with suppress(ConnectionClosed):
+                    opened += bool(stack.enter_context(channel).recv())
+                continue
+            connection = stack.enter_context(closing(raw(bounded)))
+            wait, kind = ("", "text/event-stream") if way == "streams" else ("?wait=60", "application/json")
+            lines = [f"GET /v1/agents/a{number}/inbox{wait} HTTP/1.1", "Host: localhost", f"Accept: {kind}"]
+            connection.sendall("\r\n".join([*lines, f"Authorization: Bearer {key}", "", ""]).encode())
+        who = {"Authorization": f"Bearer {bounded.key('admin')}"}
+        until(lambda: httpx2.get(f"{bounded.url}/v1/keys", headers=who, trust_env=False).is_success)
+        assert opened < 24
+
+
 def test_the_process_may_open_as_many_files_as_it_is_allowed_s1003(server: Server) -> None:
     limits = Path(f"/proc/{server.pid}/limits")
     if not limits.exists():

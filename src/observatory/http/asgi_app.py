@@ -10,11 +10,13 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
+from observatory.errors import QueueFull
 from observatory.features.inbox import routes as channel
 from observatory.features.mcp.routes import PATH as MCP
 from observatory.features.mcp.routes import McpDoor
@@ -33,6 +35,7 @@ from observatory.protocol.answers import Refused
 log = logging.getLogger("observatory.requests")
 MESSAGES = "/v1/messages"
 FOREIGN_HOST = "this Host is not served; add it to allowed_hosts (OBSERVATORY_ALLOWED_HOSTS)"
+TOO_MANY = "too many sockets and streams are open; connect again later"
 STRICT = ((b"strict-transport-security", b"max-age=31536000"),)
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -120,6 +123,16 @@ class Face:
                 await self._litestar(scope, receive, send)  # type: ignore[arg-type]
             return
         socket = Socket(scope, receive, send)
+        with ExitStack() as stack:
+            try:
+                if socket.transport == "websocket":  # others hold no connection of their own
+                    stack.enter_context(self._house.bounds.last())
+            except QueueFull:
+                await socket.turn_away(1013, TOO_MANY)
+                return
+            await self._converse(socket, path, receive, send)
+
+    async def _converse(self, socket: Socket, path: str, receive: Receive, send: Send) -> None:
         doors = self._house.doors
         if path == "/v1/ingest":
             with doors.socket(path):

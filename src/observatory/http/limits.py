@@ -1,13 +1,15 @@
 """What all connections together may take: how many there are, and the bytes of bodies being read.
 
-Law (S1000–S1003): nothing is held for a caller beyond these figures, whether its key is good or not. `now`
-is a clock that moves once a second, so that a deadline costs a message one attribute.
+Law (S1000–S1003, S1405): nothing is held for a caller beyond these figures, whether its key is good or not.
+`now` is a clock that moves once a second, so that a deadline costs a message one attribute.
 """
 
 from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from observatory.errors import QueueFull
@@ -24,7 +26,19 @@ class Bounds:
         self.header_s, self.body_s = settings.header_s, settings.body_s
         self.most_bytes, self.most_connections = settings.reading_bytes, settings.connections
         self.held = 0
+        self.lasting = 0  # sockets, streams and waiting polls: who holds them keeps a connection
         self.now = time.monotonic()
+
+    @contextmanager
+    def last(self) -> Iterator[None]:
+        """For as long as one of them is open; QueueFull when only the part for single requests is left."""
+        if self.lasting >= self.most_connections * 7 // 8:
+            raise QueueFull
+        self.lasting += 1
+        try:
+            yield
+        finally:
+            self.lasting -= 1
 
     def has_room(self, size: int) -> bool:
         """Whether a body that has this many bytes by now may go on; large ones leave room for small ones."""

@@ -77,6 +77,12 @@ class Socket:
             return None
         return await auth.identify(self._proof, certificate=self._shown)
 
+    async def turn_away(self, code: int, reason: str) -> None:
+        """Before anything of it was read; accepted first, or the client would not learn why."""
+        await self._receive()  # websocket.connect
+        await self._send({"type": "websocket.accept"})
+        await self.close(code, reason)
+
     async def is_still_welcome(self, auth: Auth, is_doubtful: bool = False) -> bool:
         """Asked again before a long-lived reader is told more: its key may have been revoked (S52).
 

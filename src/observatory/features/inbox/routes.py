@@ -12,7 +12,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -294,6 +294,13 @@ async def read_inbox(
         headers = {"x-accel-buffering": "no"}
         closing = BackgroundTask(frames.aclose)
         return Stream(body, media_type="text/event-stream", headers=headers, background=closing)
+    with house.bounds.last() if wait else nullcontext():
+        return await _pending(request, house, principal, agent_id, wait, limit)
+
+
+async def _pending(
+    request: Call, house: House, principal: Principal, agent_id: str, wait: float, limit: int
+) -> Response[Any]:
     welcome = await arrive(house, principal, agent_id, None)
     async with house.dispatcher.open(principal.tenant_id, welcome) as channel:
         found = await _poll(channel, wait, limit)
@@ -320,6 +327,15 @@ async def _poll(channel: Channel, wait_s: float, limit: int) -> list[Delivery]:
 
 
 async def _stream(
+    house: House, principal: Principal, agent_id: str, proof: dict[bytes, bytes]
+) -> AsyncGenerator[bytes, None]:
+    with house.bounds.last():
+        async with aclosing(_frames(house, principal, agent_id, proof)) as frames:
+            async for frame in frames:
+                yield frame
+
+
+async def _frames(
     house: House, principal: Principal, agent_id: str, proof: dict[bytes, bytes]
 ) -> AsyncGenerator[bytes, None]:
     async with connected(house, principal, agent_id, "sse") as (channel, hello):
