@@ -304,7 +304,7 @@ def test_a_backup_goes_over_nothing_and_a_key_that_is_there_stays_s584(
 UNDER_WAY = """
 import os, resource, signal, sys
 from pathlib import Path
-from observatory.cli import backup_file
+from observatory.features.backup import backup_file
 from observatory.features.backup.cli import backup
 db, data, to = sys.argv[1:]
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
