@@ -95,10 +95,11 @@ BROUGHT: Final = (
 PARTIAL: Final = ("cost", "spent", "tokens")  # of sessions and agents whose bytes were shredded
 NOT_PROVEN: Final = (
     "agents, sessions, members: times of activity, what an agent says of itself, marks of alarms",
+    "agents: owner, team and workspace, certificate shown last, version of its instructions",
     "messages: warnings of accepted ones, and scores where bytes were shredded",
     "decisions: whom they ask, who requested them, whether an automatic option counted under its settings",
-    "deliveries: session, sender, address, given_ns; who of several takes work for a capability, cluster or "
-    "session",
+    "deliveries: session, sender, address, given_ns, ended_ns; who of several takes work for a capability, "
+    "cluster or session",
     "logins: when a sign-in was used last",
     "refusals: what is counted until the minute is over and an event tells of it",
     "jobs, dead letters, exporters, alarms: whether they are open, next and last times, counts",
